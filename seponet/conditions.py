@@ -1,0 +1,201 @@
+"""Conditions on faces of the domain.
+
+A condition is only *declared* here. The model decides whether it is imposed softly, as a term of the loss, or exactly,
+by construction (`constraints.py`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Array
+
+from .domain import Domain, Trace
+from .expression import Expression, Symbol, Vocabulary, multi_index
+
+Data = float | int | str | Callable[..., Array]
+"""The right-hand side of a condition: a number, the name of an input (`"u"`, `"u_x"`), or a function of named inputs
+and coordinates (`lambda t: jnp.sin(t)`)."""
+
+Places = Mapping[str, float | tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Face:
+    """The part of the domain where the coordinate `axis` takes fixed values, each with a weight.
+
+    One value with weight 1 is an ordinary face. Two values with weights -1 and 1 are the jump across a periodic axis.
+    """
+
+    axis: str
+    nodes: tuple[float, ...]
+    weights: tuple[float, ...] = (1.0,)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A residual that should vanish: in the interior (`face` is None) or on a face."""
+
+    name: str
+    expression: Expression
+    face: Face | None = None
+
+
+@dataclass(frozen=True)
+class LinearCondition:
+    """sum_m weights[m] d^m s / dn^m = data where the coordinate n = `trace.at`: what can be imposed exactly."""
+
+    name: str
+    axis: str
+    field: str
+    trace: Trace
+    data: Expression
+
+    def term(self) -> Term:
+        """The same condition as a soft residual."""
+        derivatives = [
+            (w, Symbol("field", self.field, multi_index(**{self.axis: m}))) for m, w in enumerate(self.trace.weights) if w
+        ]
+        count = len(derivatives)
+
+        def residual(*arguments: Array) -> Array:
+            left = sum(w * value for (w, _), value in zip(derivatives, arguments[:count], strict=True))
+            return left - self.data.function(*arguments[count:])
+
+        symbols = (*(symbol for _, symbol in derivatives), *self.data.symbols)
+        return Term(self.name, Expression(symbols, residual), Face(self.axis, (self.trace.at,)))
+
+
+@dataclass(frozen=True)
+class Value:
+    """s = data on a face: an initial condition (`{"t": 0}`) or a Dirichlet condition (`{"x": (0, 1)}`: both ends)."""
+
+    at: Places
+    equals: Data = 0.0
+    field: str | None = None
+
+    def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
+        return _linear(self, (1.0,), vocabulary)
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """d^order s / dn^order = data on a face, along the coordinate n (at both ends in its positive direction).
+
+    A Neumann condition, or the second initial condition of an equation of second order in time.
+    """
+
+    at: Places
+    equals: Data = 0.0
+    field: str | None = None
+    order: int = 1
+
+    def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
+        return _linear(self, (0.0,) * self.order + (1.0,), vocabulary)
+
+
+@dataclass(frozen=True)
+class Robin:
+    """value * s + derivative * ds/dn = data on a face, along the coordinate n in its positive direction."""
+
+    at: Places
+    value: float
+    derivative: float
+    equals: Data = 0.0
+    field: str | None = None
+
+    def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
+        return _linear(self, (self.value, self.derivative), vocabulary)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Any elementwise residual on a face: `Residual({"x": 0}, lambda s, s_x, u: s_x - u * s**4)`. Always soft."""
+
+    at: Places
+    residual: Callable[..., Array]
+    name: str | None = None
+
+    def terms(self, vocabulary: Vocabulary) -> list[Term]:
+        expression = Expression.parse(self.residual, vocabulary, f"the residual on {_show(self.at)}")
+        return [
+            Term(_label(axis, node, self.name), expression, Face(axis, (node,)))
+            for axis, node in _places(self.at, vocabulary.domain, self)
+        ]
+
+
+Condition = Value | Derivative | Robin | Residual
+
+
+def jump_terms(axis: str, field: str, orders: int, domain: Domain, only: bool) -> list[Term]:
+    """The residuals of a periodic axis for a model that isn't periodic by itself: jumps of s, ds/dn, ..."""
+    interval = domain.axis(axis)
+    face = Face(axis, (interval.lower, interval.upper), (-1.0, 1.0))
+    terms: list[Term] = []
+    for m in range(max(orders, 1)):
+        symbol = Symbol("field", field, multi_index(**{axis: m}))
+        name = f"{axis} periodic" if only and m == 0 else f"{axis} periodic {symbol}"
+        terms.append(Term(name, Expression((symbol,), lambda value: value), face))
+    return terms
+
+
+def _linear(
+    condition: Value | Derivative | Robin, weights: tuple[float, ...], vocabulary: Vocabulary
+) -> list[LinearCondition]:
+    field = condition.field
+    if field is None and len(vocabulary.fields) == 1:
+        field = vocabulary.fields[0]
+    if field not in vocabulary.fields:
+        raise ValueError(
+            f"the condition on {_show(condition.at)} must say which field it is about: "
+            f'field="{vocabulary.fields[0]}" for instance (fields: {", ".join(vocabulary.fields)}); got {field!r}'
+        )
+    data = _data(condition.equals, vocabulary, f"the condition on {_show(condition.at)}")
+    kind = type(condition).__name__.lower()
+    prefix = "" if kind == "value" else f"{kind} "
+    suffix = field if len(vocabulary.fields) > 1 else None
+    made: list[LinearCondition] = []
+    for axis, node in _places(condition.at, vocabulary.domain, condition):
+        made.append(LinearCondition(prefix + _label(axis, node, suffix), axis, field, Trace(node, weights), data))
+    return made
+
+
+def _data(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
+    if isinstance(equals, str):
+        try:
+            symbol = vocabulary.parse(equals)
+        except ValueError as error:
+            raise ValueError(f"{label}: {error}") from None
+        expression = Expression((symbol,), lambda value: value)
+    elif callable(equals):
+        expression = Expression.parse(equals, vocabulary, label)
+    else:
+        return Expression.constant(float(equals))
+    if expression.fields:
+        raise ValueError(
+            f"{label} equals something that holds the unknown `{expression.fields[0]}`; "
+            "write it as a Residual on that face instead"
+        )
+    return expression
+
+
+def _places(at: Places, domain: Domain, condition: Condition) -> list[tuple[str, float]]:
+    if not isinstance(at, Mapping) or len(at) != 1:
+        raise ValueError(
+            f'{type(condition).__name__} needs one axis and where on it, for instance {{"t": 0}} or {{"x": (0, 1)}}; got {at!r}'
+        )
+    ((axis, nodes),) = at.items()
+    interval = domain.axis(axis)
+    found = [float(node) for node in (nodes if isinstance(nodes, tuple | list) else (nodes,))]
+    for node in found:
+        if not interval.lower <= node <= interval.upper:
+            raise ValueError(f"{axis} = {node:g} lies outside of the axis {axis} from {interval.lower:g} to {interval.upper:g}")
+    return [(axis, node) for node in found]
+
+
+def _label(axis: str, node: float, what: str | None) -> str:
+    return f"{axis}={node:g}" + (f" {what}" if what else "")
+
+
+def _show(at: Any) -> str:
+    return ", ".join(f"{axis} = {node}" for axis, node in at.items()) if isinstance(at, Mapping) else repr(at)

@@ -1,0 +1,183 @@
+r"""Conditions imposed exactly, by construction.
+
+On one axis n, let the linear conditions be traces l_j(s) = d_j, and let h_j be polynomials with l_i(h_j) = delta_ij. Then
+
+    P f = sum_j h_j(y_n) l_j(f)
+
+is a projector that keeps exactly what the conditions speak of, and f - P f satisfies all of them with zero data. So
+
+    s = lift + (I - P_1) ... (I - P_d) network,        lift_k = lift_{k-1} + P_k (d_k - lift_{k-1}),
+
+where the last stage of the lift wins: at a corner where the data of two axes disagree, the conditions **declared first
+hold exactly** and the others are off by the disagreement there. For instance an initial state that does not vanish on a
+wall with s = 0, the initial condition being declared first, keeps the wall at its initial values.
+
+Because P acts on one axis only, a separable model is constrained by editing its one-dimensional factors.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .domain import Interval, MultiIndex, Trace, multi_index, order
+from .expression import Expression, Symbol
+from .functions import Space
+from .locations import Where
+from .problem import Problem
+
+Evaluator = Callable[[Where, MultiIndex], Array]
+"""A batch of functions: where, which derivative -> `[functions, ...]`."""
+
+
+@dataclass(frozen=True)
+class Projector:
+    """The projector P on the traces of one axis.
+
+    **Arguments:**
+
+    - `name`, `axis`: which axis, and its interval.
+    - `traces`: the functionals l_j; they must be independent.
+    """
+
+    name: str
+    axis: Interval
+    traces: tuple[Trace, ...]
+
+    def __post_init__(self) -> None:
+        if self.traces:
+            _ = self.coefficients
+
+    @property
+    def order(self) -> int:
+        """The highest derivative that the traces take."""
+        return max((trace.order for trace in self.traces), default=0)
+
+    @cached_property
+    def coefficients(self) -> Float[np.ndarray, "traces degree"]:
+        """The h_j, in powers of (y - lower) / length: of the lowest degree that has them, and of least norm there."""
+        count = len(self.traces)
+        for degree in range(count, count + self.order + 2):
+            matrix = np.stack([self._on_powers(trace, degree) for trace in self.traces])
+            if np.linalg.matrix_rank(matrix) == count:
+                return np.linalg.pinv(matrix).T
+        places = ", ".join(f"{self.name} = {trace.at:g}" for trace in self.traces)
+        raise ValueError(
+            f"the conditions on {places} can't all be imposed exactly, because one of them repeats another; "
+            f"impose the axis {self.name} softly, or drop one"
+        )
+
+    def _on_powers(self, trace: Trace, degree: int) -> Float[np.ndarray, " degree"]:
+        xi = (trace.at - self.axis.lower) / self.axis.length
+        derivatives = [_powers(np.asarray([xi]), degree, m)[0] / self.axis.length**m for m in range(trace.order + 1)]
+        return sum(w * d for w, d in zip(trace.weights, derivatives, strict=True))
+
+    def duals(self, points: Float[Array, " n"], m: int) -> list[Float[Array, " n"] | None]:
+        """The m-th derivatives of the h_j at points; None where one vanishes identically."""
+        coefficients = self.coefficients
+        scale = self.axis.length**-m
+        falling = _falling(coefficients.shape[1], m)
+        xi = (points - self.axis.lower) / self.axis.length
+        made: list[Float[Array, " n"] | None] = []
+        for row in coefficients:
+            leading = [scale * float(c * f) for c, f in zip(row, falling, strict=True)][m:]
+            if any(abs(c) > 1e-14 for c in leading):
+                made.append(jnp.polyval(jnp.asarray(leading[::-1], points.dtype), xi))
+            else:
+                made.append(None)
+        return made
+
+    def __call__(self, functions: Evaluator) -> Evaluator:
+        """P f for any batch of functions f."""
+
+        def trace_of(j: int) -> Evaluator:
+            def on_face(where: Where, alpha: MultiIndex) -> Array:
+                face = where.fix(self.name, self.traces[j].at)
+                others = dict(alpha) | {self.name: 0}
+                return sum(
+                    w * functions(face, multi_index(**(others | {self.name: m})))
+                    for m, w in enumerate(self.traces[j].weights)
+                    if w
+                )  # pyright: ignore[reportReturnType]
+
+            return on_face
+
+        return self.interpolate([trace_of(j) for j in range(len(self.traces))])
+
+    def interpolate(self, data: list[Evaluator]) -> Evaluator:
+        """sum_j h_j d_j: the function whose traces are given; each d_j is evaluated on its own face."""
+
+        def evaluate(where: Where, alpha: MultiIndex) -> Array:
+            total = jnp.zeros((1,) * (1 + len(where.shape)))
+            duals = self.duals(where[self.name], order(alpha, self.name))
+            tangential = multi_index(**(dict(alpha) | {self.name: 0}))
+            for dual, trace, d in zip(duals, self.traces, data, strict=True):
+                if dual is not None:
+                    column = where.spread(dual[None], (self.name,))
+                    total = total + column * d(where.fix(self.name, trace.at), tangential)
+            return total
+
+        return evaluate
+
+
+def value_of(symbol: Symbol, functions: Mapping[str, Evaluator], where: Where) -> Array:
+    """The values of an input or of a coordinate."""
+    if symbol.kind == "coordinate":
+        return where.coordinate(symbol.name)
+    return functions[symbol.name](where, symbol.alpha)
+
+
+def make_projectors(problem: Problem, field: str, exact: Collection[str]) -> list[Projector]:
+    """The projectors of one field, in the order in which its conditions are declared."""
+    traces: dict[str, list[Trace]] = {}
+    for condition in problem.linear_conditions:
+        if condition.field == field and condition.axis in exact:
+            traces.setdefault(condition.axis, []).append(condition.trace)
+    return [Projector(name, problem.domain.axis(name), tuple(found)) for name, found in traces.items()]
+
+
+def make_lift(
+    problem: Problem, field: str, exact: Collection[str], functions: Mapping[str, Evaluator]
+) -> Evaluator | None:
+    """The lift of one field for given input functions, or None if the data of all its exact conditions are zero."""
+    data: dict[str, list[Expression]] = {}
+    for condition in problem.linear_conditions:
+        if condition.field == field and condition.axis in exact:
+            data.setdefault(condition.axis, []).append(condition.data)
+    if all(expression.is_zero for expressions in data.values() for expression in expressions):
+        return None
+    lift: Evaluator = lambda where, alpha: jnp.zeros((1,) * (1 + len(where.shape)))  # noqa: E731
+    for projector in reversed(make_projectors(problem, field, exact)):
+        evaluators = [_data(expression, problem.inputs, functions) for expression in data[projector.name]]
+        lift = _stage(projector.interpolate(evaluators), projector(lift), lift)
+    return lift
+
+
+def _stage(given: Evaluator, already: Evaluator, before: Evaluator) -> Evaluator:
+    return lambda where, alpha: before(where, alpha) + given(where, alpha) - already(where, alpha)
+
+
+def _data(expression: Expression, inputs: Mapping[str, Space], functions: Mapping[str, Evaluator]) -> Evaluator:
+    def evaluate(where: Where, alpha: MultiIndex) -> Array:
+        derived = expression
+        for axis, n in alpha:
+            for _ in range(n):
+                derived = derived.differentiate(axis, inputs)
+        result = derived({symbol: value_of(symbol, functions, where) for symbol in derived.symbols})
+        return jnp.reshape(result, (1,) * (1 + len(where.shape))) if result.ndim == 0 else result
+
+    return evaluate
+
+
+def _powers(xi: np.ndarray, degree: int, m: int) -> np.ndarray:
+    """The m-th derivatives of xi^0 .. xi^(degree-1)."""
+    k = np.arange(degree)
+    return _falling(degree, m) * xi[:, None] ** np.maximum(k - m, 0)
+
+
+def _falling(degree: int, m: int) -> np.ndarray:
+    """k (k-1) ... (k-m+1) for k = 0 .. degree-1."""
+    return np.array([np.prod(np.arange(k, k - m, -1.0)) for k in range(degree)])

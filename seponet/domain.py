@@ -1,0 +1,157 @@
+"""The box on which an equation holds: named axes, each an interval or a circle."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MultiIndex = tuple[tuple[str, int], ...]
+"""A derivative: axes with their orders, sorted by axis, zero orders left out. `s_txx` is (("t", 1), ("x", 2))."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An axis with two ends."""
+
+    lower: float
+    upper: float
+
+    periodic = False
+
+    def __post_init__(self) -> None:
+        if not (abs(self.lower) < float("inf") and abs(self.upper) < float("inf") and self.lower < self.upper):
+            raise ValueError(
+                f"an axis needs finite bounds with lower < upper; got ({self.lower}, {self.upper}). "
+                "Write for instance x=(0, 1)."
+            )
+
+    @property
+    def length(self) -> float:
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class Periodic(Interval):
+    """An axis whose two ends are the same point."""
+
+    periodic = True
+
+
+@dataclass(frozen=True, init=False)
+class Domain:
+    """A product of named axes, in the order in which they are written.
+
+    ```python
+    domain = Domain(t=(0, 1), x=Periodic(0, 1))
+    domain["x"]            # the sub-domain of one axis, for instance for an input function
+    ```
+
+    Time is an axis like any other.
+    """
+
+    axes: tuple[tuple[str, Interval], ...]
+
+    def __init__(self, **axes: Interval | tuple[float, float]) -> None:
+        made: list[tuple[str, Interval]] = []
+        for name, axis in axes.items():
+            if "_" in name:
+                raise ValueError(f"an axis name must have no underscore (`s_x` is a derivative); got {name!r}")
+            if not isinstance(axis, Interval):
+                try:
+                    lower, upper = axis
+                except (TypeError, ValueError):
+                    raise ValueError(
+                        f"axis {name!r} must be (lower, upper), Interval(lower, upper) or Periodic(lower, upper); "
+                        f"got {axis!r}"
+                    ) from None
+                axis = Interval(float(lower), float(upper))
+            made.append((name, axis))
+        object.__setattr__(self, "axes", tuple(made))
+        for name in self.names:
+            if _tokens(name, tuple(n for n in self.names if n != name)) is not None:
+                raise ValueError(
+                    f"axis {name!r} reads as a product of the other axes, so `s_{name}` would have two meanings; rename it"
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.axes)
+
+    def axis(self, name: str) -> Interval:
+        for known, axis in self.axes:
+            if known == name:
+                return axis
+        raise ValueError(f"there is no axis {name!r}; the axes are {', '.join(self.names) or 'none'}")
+
+    def __getitem__(self, names: str | tuple[str, ...]) -> "Domain":
+        chosen = (names,) if isinstance(names, str) else names
+        return Domain(**{name: self.axis(name) for name in chosen})
+
+    def __or__(self, other: "Domain") -> "Domain":
+        return Domain(**dict(self.axes), **dict(other.axes))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.axes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def parse_derivative(self, suffix: str) -> MultiIndex | None:
+        """`"txx"` -> (("t", 1), ("x", 2)); None if it isn't a product of axis names."""
+        tokens = _tokens(suffix, self.names)
+        if tokens is None:
+            return None
+        return tuple(sorted((name, tokens.count(name)) for name in set(tokens)))
+
+
+def _tokens(word: str, names: tuple[str, ...]) -> list[str] | None:
+    if not names:
+        return None
+    alternatives = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    if not re.fullmatch(f"(?:{alternatives})+", word):
+        return None
+    # Full match first: a greedy scan may otherwise stop short where backtracking succeeds.
+    tokens: list[str] = []
+    rest = word
+    while rest:
+        for name in sorted(names, key=len, reverse=True):
+            tail = rest[len(name) :]
+            if rest.startswith(name) and (not tail or re.fullmatch(f"(?:{alternatives})+", tail)):
+                tokens.append(name)
+                rest = tail
+                break
+    return tokens
+
+
+def order(alpha: MultiIndex, axis: str) -> int:
+    """The order of `alpha` along `axis`."""
+    return dict(alpha).get(axis, 0)
+
+
+def multi_index(**orders: int) -> MultiIndex:
+    """`multi_index(t=1, x=2)` is the derivative `s_txx`."""
+    return tuple(sorted((name, n) for name, n in orders.items() if n))
+
+
+def add(alpha: MultiIndex, beta: MultiIndex) -> MultiIndex:
+    """The composition of two derivatives."""
+    names = dict(alpha) | dict(beta)
+    return multi_index(**{name: order(alpha, name) + order(beta, name) for name in names})
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The linear functional f -> sum_m weights[m] f^(m)(at) at one place of an axis.
+
+    A value is `Trace(0.0, (1.0,))`, a derivative `Trace(0.0, (0.0, 1.0))`, a Robin condition `Trace(0.0, (a, b))`.
+    """
+
+    at: float
+    weights: tuple[float, ...]
+
+    @property
+    def order(self) -> int:
+        """The highest derivative it takes."""
+        return len(self.weights) - 1

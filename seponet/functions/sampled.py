@@ -1,0 +1,132 @@
+"""User data: functions given by their values on a tensor grid."""
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float64, PRNGKeyArray
+
+from ..basis import Basis, Fourier
+from ..domain import Domain, Interval, MultiIndex, Periodic
+from ..locations import Where
+from .space import Functions, Space, expand
+from .spline import Spline
+
+
+class Sampled(Space):
+    """Functions through given values: trigonometric interpolation on periodic axes, quintic splines on intervals.
+
+    An interpolant of smooth data with spacing h is right to h^6 and its m-th derivative to h^(6-m); on a circle to
+    every power of h. (Four or five points make a cubic spline.) Drawing a sample picks functions at random, with
+    replacement; `functions()` is the batch of all of them. The data become constants of a compiled sampler.
+
+    ```python
+    space = Sampled(Domain(x=(0, 1)), values)                    # values [functions, n], uniform, both ends included
+    space = Sampled(Domain(x=(0, 1)), values, {"x": points})     # your own points
+    ```
+
+    **Arguments:**
+
+    - `domain`: its axes.
+    - `values`: `[functions, n_1, .., n_d]`, or `[components, functions, n_1, .., n_d]`.
+    - `coordinates`: for each axis its points, increasing. Intervals must be covered from end to end; on a circle the
+        points must be uniform, and the end that repeats the beginning may be given or left out. By default the points
+        are uniform: with both ends on an interval, without the upper end on a circle.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        values: Float[Array | np.ndarray, "..."],
+        coordinates: Mapping[str, Float[Array | np.ndarray, "..."]] | None = None,
+    ) -> None:
+        data = np.asarray(values, np.float64)
+        rank = 1 + len(domain)
+        if not len(domain) or data.ndim not in (rank, rank + 1) or 0 in data.shape:
+            raise ValueError(
+                f"values must be [functions, {', '.join(domain.names)}], with components before them if any; "
+                f"got the shape {data.shape}"
+            )
+        if not np.all(np.isfinite(data)):
+            place = tuple(int(i) for i in np.argwhere(~np.isfinite(data))[0])
+            raise ValueError(f"values must be finite; got {data[place]} at index {place}: drop or repair that function")
+        self.domain = domain
+        self.components = data.shape[0] if data.ndim > rank else None
+        unknown = sorted(set(coordinates or ()) - set(domain.names))
+        if unknown:
+            raise ValueError(f"coordinates are for the axes {', '.join(domain.names)}; got {', '.join(unknown)}")
+        bases = []
+        for i, (name, axis) in enumerate(domain.axes, start=data.ndim - len(domain)):
+            along = np.moveaxis(data, i, 0)
+            points = _coordinates(name, axis, along.shape[0], (coordinates or {}).get(name))
+            basis, along = (
+                _fit_circle(name, axis, points, along) if axis.periodic else _fit_line(name, axis, points, along)
+            )
+            bases.append(basis)
+            data = np.moveaxis(along, 0, i)
+        self.bases: tuple[Basis, ...] = tuple(bases)
+        self.coefficients: Float64[np.ndarray, "..."] = data if self.components is None else np.swapaxes(data, 0, 1)
+
+    def functions(self) -> Functions:
+        """All the given functions."""
+        return Functions(self, jnp.asarray(self.coefficients))
+
+    def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n *sizes"]:
+        rows = jax.random.randint(key, (n,), 0, self.coefficients.shape[0])
+        return jnp.asarray(self.coefficients)[rows]
+
+    def evaluate(self, parameters: Array, where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
+        if self.components is None:
+            return expand(parameters, self.bases, where, alpha)
+        n, c, *sizes = parameters.shape
+        flat = expand(jnp.swapaxes(parameters, 0, 1).reshape(c * n, *sizes), self.bases, where, alpha)
+        return flat.reshape(c, n, *flat.shape[1:])
+
+
+def _coordinates(name: str, axis: Interval, count: int, given: Array | np.ndarray | None) -> np.ndarray:
+    if given is None:
+        return np.linspace(axis.lower, axis.upper, count, endpoint=not axis.periodic)
+    points = np.asarray(given, np.float64)
+    if points.shape != (count,):
+        raise ValueError(f"the values have {count} points along {name!r}; got coordinates of shape {points.shape}")
+    if not np.all(np.isfinite(points)) or np.any(np.diff(points) <= 0):
+        raise ValueError(f"the coordinates of {name!r} must be finite and increasing; sort the data along that axis")
+    return points
+
+
+def _fit_line(name: str, axis: Interval, points: np.ndarray, values: np.ndarray) -> tuple[Basis, np.ndarray]:
+    if len(points) < 4:
+        raise ValueError(f"a spline along {name!r} needs at least 4 points; got {len(points)}")
+    tolerance = 1e-6 * axis.length
+    if abs(points[0] - axis.lower) > tolerance or abs(points[-1] - axis.upper) > tolerance:
+        raise ValueError(
+            f"the coordinates of {name!r} must cover the axis from {axis.lower} to {axis.upper}; "
+            f"got {points[0]} to {points[-1]}"
+        )
+    basis = Spline.through(axis, tuple(points.tolist()))
+    return basis, basis.interpolate(values)
+
+
+def _fit_circle(name: str, axis: Interval, points: np.ndarray, values: np.ndarray) -> tuple[Basis, np.ndarray]:
+    tolerance = 1e-6 * axis.length
+    if abs(points[-1] - points[0] - axis.length) <= tolerance:
+        gap = np.max(np.abs(values[-1] - values[0]))
+        if gap > 1e-6 * np.max(np.abs(values)):
+            raise ValueError(
+                f"the first and the last point along the periodic axis {name!r} are the same; "
+                f"got values that differ there by {gap:.3g}"
+            )
+        points, values = points[:-1], values[:-1]
+    if len(points) < 3:
+        raise ValueError(f"the periodic axis {name!r} needs at least 3 distinct points; got {len(points)}")
+    n, start = len(points), float(points[0])
+    if np.max(np.abs(points - start - axis.length * np.arange(n) / n)) > tolerance:
+        raise ValueError(
+            f"the coordinates of the periodic axis {name!r} must be uniform and go once round, "
+            f"with the spacing {axis.length / n:.6g}; resample the data"
+        )
+    # From the first point on, so that the highest cosine of an even number of points doesn't vanish on them.
+    basis = Fourier(Periodic(start, start + axis.length), n)
+    nodes = start + axis.length * np.arange(n) / n
+    return basis, np.tensordot(np.linalg.inv(basis.table(nodes)[0]), values, 1)

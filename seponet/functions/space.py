@@ -1,0 +1,136 @@
+"""Spaces of input functions, and batches of functions drawn from them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float64, PRNGKeyArray, PyTree
+
+from ..basis import Basis
+from ..domain import Domain, MultiIndex, order
+from ..locations import Grid, Points, Where
+
+
+class Space(ABC):
+    """A distribution over smooth functions. Frozen and hashable: it holds hyper-parameters, never samples.
+
+    - `domain`: the axes that the functions depend on; empty for scalars and vectors.
+    - `components`: how many components the functions have; None for scalar values, which have no component axis.
+    """
+
+    domain: Domain
+    components: int | None = None
+
+    @abstractmethod
+    def draw(self, key: PRNGKeyArray, n: int) -> PyTree[Array]:
+        """The parameters of `n` random functions: arrays with a leading axis of size `n`."""
+
+    @abstractmethod
+    def evaluate(self, parameters: PyTree[Array], where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
+        """The derivative `alpha` on the space's own axes, in order: `[n, *where.shape]`, components leading."""
+
+    def sample(self, key: PRNGKeyArray, n: int) -> "Functions":
+        """Draw `n` functions; deterministic in the key, and may be called in a `jit`."""
+        return Functions(self, self.draw(key, n))
+
+    def sensors(self, counts: int | Mapping[str, int]) -> Grid:
+        """A uniform grid: with both ends on an interval, without the duplicate end on a circle."""
+        points = {}
+        for name, axis in self.domain.axes:
+            count = counts if isinstance(counts, int) else counts.get(name)
+            if count is None or count < 2:
+                raise ValueError(f"axis {name!r} needs a number of sensors of at least 2; got {count}")
+            points[name] = np.linspace(axis.lower, axis.upper, count, endpoint=not axis.periodic)
+        # Known while tracing, so that bases tabulate them rather than compute in the compiled program.
+        with jax.ensure_compile_time_eval():
+            return Grid.of(self.domain, {name: jnp.asarray(p) for name, p in points.items()})
+
+
+class Functions(eqx.Module):
+    """A batch of functions of one space; indexing and slicing select among them.
+
+    **Arguments:**
+
+    - `space`: the space they belong to.
+    - `parameters`: the arrays that make the functions, each with the functions as its leading axis.
+    """
+
+    space: Space = eqx.field(static=True)
+    parameters: PyTree[Array]
+
+    def __len__(self) -> int:
+        return jax.tree.leaves(self.parameters)[0].shape[0]
+
+    def __getitem__(self, rows: Any) -> "Functions":
+        rows = slice(rows, rows + 1 or None) if isinstance(rows, int) else rows
+        return Functions(self.space, jax.tree.map(lambda leaf: leaf[rows], self.parameters))
+
+    def __call__(self, where: Where, alpha: MultiIndex = ()) -> Float[Array, "..."]:
+        """The derivative `alpha`, `[functions, ...]` with the rank of `where`; components, if any, lead.
+
+        Axes that the functions do not depend on have size one, and derivatives along them are zero.
+        """
+        axes = self.space.domain.names
+        missing = [name for name in axes if name not in where.names]
+        if missing:
+            raise ValueError(
+                f"functions of {', '.join(axes)} need points along {', '.join(missing)}; "
+                f"got {', '.join(where.names) or 'none'}"
+            )
+        foreign = any(name not in axes for name, _ in alpha)
+        own = type(where)(axes, tuple(where[name] for name in axes))
+        values = self.space.evaluate(self.parameters, own, () if foreign else alpha)
+        if foreign:
+            values = jnp.zeros_like(values)
+        if isinstance(where, Points):
+            return values if axes else values[..., None]
+        if self.space.components is None:
+            return where.spread(values, axes)
+        return jax.vmap(lambda component: where.spread(component, axes))(values)
+
+
+class Expansion(Space):
+    """Independent normal coefficients times 1-D bases: u = sum c[k_1, .., k_d] f_k1(x_1) .. f_kd(x_d) (Tucker form).
+
+    A derivative acts on the 1-D factors alone. The parameters are the coefficients `[n, K_1, .., K_d]`; if the bases
+    are orthonormal, the sum of their squares is the squared L2 norm of the function.
+    """
+
+    @property
+    @abstractmethod
+    def bases(self) -> tuple[Basis, ...]:
+        """One basis for each axis."""
+
+    @property
+    @abstractmethod
+    def deviations(self) -> Float64[np.ndarray, "*sizes"]:
+        """The standard deviations of the coefficients."""
+
+    def draw(self, key: PRNGKeyArray, n: int) -> PyTree[Array]:
+        deviations = jnp.asarray(self.deviations)
+        return deviations[None] * jax.random.normal(key, (n, *deviations.shape))
+
+    def evaluate(self, parameters: PyTree[Array], where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
+        return expand(parameters, self.bases, where, alpha)
+
+
+def expand(
+    coefficients: Float[Array, "n *sizes"], bases: tuple[Basis, ...], where: Where, alpha: MultiIndex
+) -> Float[Array, "n *places"]:
+    """Coefficients times the derivative `alpha` of the bases; the bases are in the order of the axes of `where`."""
+    orders = [order(alpha, name) for name in where.names]
+    factors = [basis(x, m)[m] for basis, x, m in zip(bases, where.points, orders, strict=True)]
+    if isinstance(where, Grid):
+        values = coefficients
+        for factor in factors:
+            # Contracts the first remaining basis axis and appends the places, so the axes end up in order.
+            values = jnp.tensordot(values, factor, ((1,), (1,)), precision="highest")
+        return values
+    products = factors[0]
+    for factor in factors[1:]:
+        products = (products[:, :, None] * factor[:, None, :]).reshape(products.shape[0], -1)
+    return jnp.matmul(coefficients.reshape(coefficients.shape[0], -1), products.T, precision="highest")

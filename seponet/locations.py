@@ -1,0 +1,99 @@
+"""Where functions are evaluated: on a tensor grid, or at scattered points.
+
+Arrays of values have the functions first: `[functions, n_1, ..., n_d]` on a grid and `[functions, points]` at
+points. Whatever does not depend on an axis has size one there, so every term of an equation has the same rank and
+broadcasts.
+"""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .domain import Domain
+
+
+class Grid(eqx.Module):
+    """A tensor grid: one array of points per axis. A face is a grid with a single point along one axis.
+
+    **Arguments:**
+
+    - `names`: the axes in order.
+    - `points`: for each axis its points, `[n]`.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    points: tuple[Float[Array, " _"], ...]
+
+    @classmethod
+    def of(cls, domain: Domain, points: Mapping[str, Float[Array, " _"]]) -> "Grid":
+        return cls(domain.names, tuple(jnp.asarray(points[name]) for name in domain.names))
+
+    def __getitem__(self, name: str) -> Float[Array, " _"]:
+        return self.points[self.names.index(name)]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(p.shape[0] for p in self.points)
+
+    def spread(self, values: Float[Array, "functions *rest"], axes: tuple[str, ...]) -> Float[Array, "functions *_"]:
+        """Give `values` on the grid of `axes` (in any order) the rank of this grid."""
+        order = [axes.index(name) for name in self.names if name in axes]
+        values = jnp.transpose(values, (0, *(i + 1 for i in order)))
+        missing = [i + 1 for i, name in enumerate(self.names) if name not in axes]
+        return jnp.expand_dims(values, missing)
+
+    def coordinate(self, name: str) -> Float[Array, "1 *_"]:
+        """The coordinate `name`, shaped to broadcast against values on this grid."""
+        return self.spread(self[name][None], (name,))
+
+    def fix(self, name: str, value: float) -> "Grid":
+        """The face on which the coordinate `name` equals `value`."""
+        points = [jnp.full((1,), value, p.dtype) if n == name else p for n, p in zip(self.names, self.points, strict=True)]
+        return Grid(self.names, tuple(points))
+
+    def rows(self, start: Array | int, size: int) -> "Grid":
+        """The slab of `size` consecutive points of the first axis."""
+        first = jax.lax.dynamic_slice_in_dim(self.points[0], start, size)
+        return Grid(self.names, (first, *self.points[1:]))
+
+    def mesh(self) -> "Points":
+        """The same places as scattered points, the last axis running fastest."""
+        mesh = jnp.meshgrid(*self.points, indexing="ij")
+        return Points(self.names, tuple(m.reshape(-1) for m in mesh))
+
+
+class Points(eqx.Module):
+    """Scattered points: for each axis the coordinate of every point, `[points]`."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    points: tuple[Float[Array, " points"], ...]
+
+    @classmethod
+    def of(cls, domain: Domain, points: Mapping[str, Float[Array, " points"]]) -> "Points":
+        return cls(domain.names, tuple(jnp.asarray(points[name]) for name in domain.names))
+
+    def __getitem__(self, name: str) -> Float[Array, " points"]:
+        return self.points[self.names.index(name)]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.points[0].shape
+
+    def spread(self, values: Float[Array, "functions points"], axes: tuple[str, ...]) -> Float[Array, "functions points"]:
+        return values
+
+    def coordinate(self, name: str) -> Float[Array, "1 points"]:
+        return self[name][None]
+
+    def fix(self, name: str, value: float) -> "Points":
+        points = [jnp.full_like(p, value) if n == name else p for n, p in zip(self.names, self.points, strict=True)]
+        return Points(self.names, tuple(points))
+
+    def rows(self, start: Array | int, size: int) -> "Points":
+        return Points(self.names, tuple(jax.lax.dynamic_slice_in_dim(p, start, size) for p in self.points))
+
+
+Where = Grid | Points

@@ -1,0 +1,44 @@
+"""Activations by name, each with the rule that carries it through a Taylor series."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .. import taylor
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An elementwise function and its action on normalised Taylor coefficients."""
+
+    function: Callable[[Array], Array]
+    taylor: Callable[[Array], Array]
+
+    def __call__(self, x: Array) -> Array:
+        return self.function(x)
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "sine": Activation(jnp.sin, taylor.sin),
+    "tanh": Activation(jnp.tanh, taylor.tanh),
+    "gelu": Activation(jax.nn.gelu, taylor.gelu),
+    "gelu_exact": Activation(partial(jax.nn.gelu, approximate=False), taylor.gelu_exact),
+    "identity": Activation(_same, _same),
+}
+
+
+def activation(name: str) -> Activation:
+    """The activation called `name`."""
+    if name not in ACTIVATIONS:
+        nearest = sorted(ACTIVATIONS, key=lambda known: -difflib.SequenceMatcher(None, name.lower(), known).ratio())
+        raise ValueError(f"there is no activation {name!r}; choose one of {', '.join(nearest)}")
+    return ACTIVATIONS[name]

@@ -1,0 +1,108 @@
+"""The branch: from what is known of the input functions to the coefficients of the solution."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from .encoders import AbstractEncoder
+from .mlp import MLP
+
+
+class Branch(eqx.Module):
+    """One encoder per named input; the features are joined, in the alphabetical order of the names, and go through a
+    body network.
+
+    **Arguments:**
+
+    - `encoders`: for each input its encoder.
+    - `body`: a network `[functions, features] -> [functions, out]`; `Chain(())` where the encoders do everything.
+
+    `code` in a call maps each input to its sensor values, `[functions, *components, *sensors]`.
+    """
+
+    encoders: dict[str, AbstractEncoder]
+    body: Callable[[Any], Array]
+
+    def __check_init__(self) -> None:
+        if not self.encoders:
+            raise ValueError("a branch needs at least one input; without inputs use Constant")
+        wanted, given = getattr(self.body, "in_size", None), features(self.encoders)
+        if wanted is not None and wanted != given:
+            raise ValueError(f"the encoders give {given} features and the body expects {wanted}; make the two agree")
+
+    @classmethod
+    def mlp(
+        cls,
+        encoders: Mapping[str, AbstractEncoder],
+        out_size: int,
+        width: int,
+        depth: int,
+        activation: str = "tanh",
+        *,
+        skip: bool = False,
+        zero_last: bool = False,
+        key: PRNGKeyArray,
+    ) -> "Branch":
+        """A branch whose body is an `MLP` of fitting input size."""
+        body = MLP(features(encoders), out_size, width, depth, activation, skip=skip, zero_last=zero_last, key=key)
+        return cls(dict(encoders), body)
+
+    def __call__(self, code: Mapping[str, Array]) -> Float[Array, "functions out"]:
+        self._check(code)
+        encoded = [self.encoders[name](code[name]) for name in sorted(self.encoders)]
+        return self.body(jnp.concatenate(encoded, axis=-1))
+
+    def _check(self, code: Mapping[str, Array]) -> None:
+        if set(code) != set(self.encoders):
+            expected, got = ", ".join(sorted(self.encoders)), ", ".join(sorted(code)) or "none"
+            raise ValueError(f"the branch was built for the inputs {expected}; got {got}")
+        for name, encoder in self.encoders.items():
+            if code[name].ndim == 0 or code[name].shape[1:] != encoder.shape:
+                raise ValueError(
+                    f"input {name!r} was expected with {_values(encoder.shape)} a function; "
+                    f"got {_values(code[name].shape[1:])}"
+                )
+        counts = {name: values.shape[0] for name, values in code.items()}
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
+            raise ValueError(f"every input must come for the same number of functions; got {listed}")
+
+
+class Constant(eqx.Module):
+    """The branch of a problem without inputs: one function, the same coefficients always.
+
+    **Arguments:**
+
+    - `out_size`: the number of coefficients.
+    - `key`: with a key the coefficients are trained, from normal random numbers; without, they are ones and the trunks
+        carry everything (a separable PINN).
+    - `scale`: the standard deviation of the random start; 0 starts from zero.
+    """
+
+    out_size: int = eqx.field(static=True)
+    coefficients: Float[Array, " out"] | None
+
+    def __init__(self, out_size: int, *, key: PRNGKeyArray | None = None, scale: float = 1.0) -> None:
+        self.out_size = out_size
+        self.coefficients = None if key is None else scale * jax.random.normal(key, (out_size,))
+
+    def __call__(self, code: Mapping[str, Array]) -> Float[Array, "1 out"]:
+        if code:
+            raise ValueError(f"this model was built without inputs; got {', '.join(sorted(code))}")
+        return jnp.ones((1, self.out_size)) if self.coefficients is None else self.coefficients[None]
+
+
+def features(encoders: Mapping[str, AbstractEncoder]) -> int:
+    """The number of features that the encoders give together."""
+    return sum(encoder.size for encoder in encoders.values())
+
+
+def _values(shape: tuple[int, ...]) -> str:
+    if len(shape) <= 1:
+        count = shape[0] if shape else 1
+        return f"{count} sensor value{'' if count == 1 else 's'}"
+    return f"{' x '.join(map(str, shape))} sensor values"

@@ -1,0 +1,126 @@
+r"""Decoders: how coefficients and one-dimensional factors make a field.
+
+Factors come per axis as `[rank, points]`, so that the last and largest step is a plain product of matrices
+`[functions, rank] @ [rank, points]`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .linear import matmul
+
+Tables = Sequence[Float[Array, "_ _ _"]]
+"""For each axis the derivatives of its factors."""
+
+Terms = Sequence[tuple[float, tuple[int, ...]]]
+"""A weighted sum of derivatives: for each its weight and its order along every axis."""
+
+
+@dataclass(frozen=True)
+class CP:
+    r"""The paper's decoder (equations 7 and 8), $s = \sum_{k=1}^r \beta_k \prod_n \tau_{nk}(y_n)$.
+
+    A weighted sum of derivatives is formed in the basis functions, before the contraction with the coefficients, so it
+    costs one contraction whatever its length.
+    """
+
+    rank: int
+
+    def ranks(self, axes: int) -> tuple[int, ...]:
+        """The number of factors along each axis."""
+        return (self.rank,) * axes
+
+    def shape(self, axes: int) -> tuple[int, ...]:
+        """The shape of one function's coefficients."""
+        return (self.rank,)
+
+    def contract(
+        self, coefficients: Float[Array, "functions rank"], tables: Tables, terms: Terms, grid: bool
+    ) -> Float[Array, "functions *shape"]:
+        product = _outer if grid else _pointwise
+        basis = reduce(add, [_scale(c, reduce(product, _pick(tables, orders))) for c, orders in terms])
+        shape = basis.shape[1:]
+        return matmul(coefficients, basis.reshape(self.rank, -1)).reshape(-1, *shape)
+
+    def flops(self, shape: tuple[int, ...], terms: Terms) -> int:
+        """Multiplications and additions for one function on a grid of `shape`, without the shared basis functions."""
+        return 2 * self.rank * math.prod(shape)
+
+
+@dataclass(frozen=True)
+class Tucker:
+    r"""$s = \sum_{k_1..k_d} C_{k_1..k_d} \prod_n \tau_{n k_n}(y_n)$: every product of factors has a coefficient.
+
+    On a grid the axes are contracted one after the other, so the last step costs $N^d r_d$ instead of $N^d r$.
+
+    **Arguments:**
+
+    - `sizes`: the number of factors along each axis.
+    """
+
+    sizes: tuple[int, ...]
+
+    def ranks(self, axes: int) -> tuple[int, ...]:
+        return self.sizes
+
+    def shape(self, axes: int) -> tuple[int, ...]:
+        return self.sizes
+
+    def contract(
+        self, coefficients: Float[Array, "functions *sizes"], tables: Tables, terms: Terms, grid: bool
+    ) -> Float[Array, "functions *shape"]:
+        if not grid:
+            basis = reduce(add, [_scale(c, reduce(_kronecker, _pick(tables, orders))) for c, orders in terms])
+            return matmul(coefficients.reshape(-1, math.prod(self.sizes)), basis)
+        # Derivatives that share their order along the last axis are summed before the last, most expensive step.
+        inner: dict[int, Array] = {}
+        for c, (*orders, last) in terms:
+            value = _scale(c, _contract_axes(coefficients, _pick(tables[:-1], orders)))
+            inner[last] = inner[last] + value if last in inner else value
+        return reduce(add, [_last_axis(value, tables[-1][last]) for last, value in inner.items()])
+
+    def flops(self, shape: tuple[int, ...], terms: Terms) -> int:
+        total = 0
+        for orders in {orders[:-1] for _, orders in terms}:
+            for axis in range(len(orders)):
+                total += 2 * math.prod(shape[: axis + 1]) * math.prod(self.sizes[axis:])
+        return total + 2 * math.prod(shape) * self.sizes[-1] * len({orders[-1] for _, orders in terms})
+
+
+def _pick(tables: Tables, orders: Sequence[int]) -> list[Float[Array, "rank _"]]:
+    return [table[m] for table, m in zip(tables, orders, strict=True)]
+
+
+def _contract_axes(core: Array, factors: Sequence[Array]) -> Array:
+    """`[functions, r_1, .., r_d]` -> `[functions, n_1, .., n_{d-1}, r_d]`."""
+    for axis, factor in enumerate(factors, start=1):
+        core = jnp.moveaxis(jnp.tensordot(core, factor, ((axis,), (0,)), precision="highest"), -1, axis)
+    return core
+
+
+def _last_axis(core: Array, factor: Array) -> Array:
+    return matmul(core.reshape(-1, factor.shape[0]), factor).reshape(*core.shape[:-1], -1)
+
+
+def _outer(product: Array, factor: Array) -> Array:
+    """All products on a grid: `[rank, ..]`, `[rank, n]` -> `[rank, .., n]`."""
+    return product[..., None] * factor.reshape(factor.shape[0], *(1,) * (product.ndim - 1), -1)
+
+
+def _pointwise(product: Array, factor: Array) -> Array:
+    return product * factor
+
+
+def _kronecker(product: Array, factor: Array) -> Array:
+    """All products over ranks at every point: `[r, points]`, `[r', points]` -> `[r r', points]`."""
+    return (product[:, None] * factor[None]).reshape(-1, factor.shape[-1])
+
+
+def _scale(c: float, value: Array) -> Array:
+    return value if c == 1.0 else c * value

@@ -1,0 +1,162 @@
+"""Deep operator networks: one trunk of all coordinates. Two forms, because an honest comparison needs both."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import taylor
+from ..calculus import Joint, Request, joint_features, places_of
+from ..conditions import Face
+from ..constraints import Evaluator, make_projectors
+from ..domain import MultiIndex, order
+from ..locations import Grid, Points, Where
+from ..problem import Problem
+from .branch import Branch, Constant
+from .model import OperatorNetwork, Sensors
+from .whitening import Whitening
+
+
+class DeepONet(OperatorNetwork):
+    r"""$s = \text{lift}(u) + \sum_k \beta_k(u)\, \tau_k(y)$ with a trunk shared by all functions, in forward mode.
+
+    The derivatives of the trunk are computed once for all functions. Without inputs this is a PINN.
+
+    **Arguments:**
+
+    - `trunk`: a network `[points, axes] -> [points, fields * rank]`.
+    - `rank`: the number of basis functions of each field.
+    - the others: see `OperatorNetwork`.
+    """
+
+    problem: Problem = eqx.field(static=True)
+    exact: tuple[str, ...] = eqx.field(static=True)
+    sensors: Sensors = eqx.field(static=True)
+    branch: Branch | Constant
+    trunk: Callable[[Array], Array]
+    rank: int = eqx.field(static=True)
+    whitening: Whitening | None = None
+
+    def coefficient_shape(self) -> tuple[int, ...]:
+        return (len(self.problem.fields), self.rank)
+
+    def features(self, where: Where, boundary: Where, request: Request) -> Mapping[Face | None, Joint]:
+        alphas = frozenset[MultiIndex]().union(*request.values())
+        highest = {name: max((order(a, name) for a in alphas), default=0) for name in self.problem.domain}
+        evaluators = [self._constrained(index, highest) for index in range(len(self.problem.fields))]
+        return joint_features(evaluators, where, boundary, request)
+
+    def _constrained(self, index: int, highest: Mapping[str, int]) -> Evaluator:
+        """The basis functions of one field, with the traces of its exact conditions removed."""
+
+        def raw(where: Where, alpha: MultiIndex) -> Array:
+            return self._trunk_derivative(where, alpha, highest)[index]
+
+        functions: Evaluator = raw
+        for projector in make_projectors(self.problem, self.problem.fields[index], self.exact):
+            functions = _minus(functions, projector(functions))
+        return functions
+
+    def _trunk_derivative(
+        self, where: Where, alpha: MultiIndex, highest: Mapping[str, int]
+    ) -> Float[Array, "fields rank *shape"]:
+        points = where.mesh() if isinstance(where, Grid) else where
+        names = self.problem.domain.names
+        orders = [order(alpha, name) for name in names]
+        # A pure derivative is read off one pass to the highest order along its axis: the compiler sees the same pass
+        # for all of them and keeps one.
+        moving = [i for i, m in enumerate(orders) if m]
+        if len(moving) == 1:
+            passes = [highest[names[i]] if i == moving[0] else 0 for i in range(len(names))]
+            passes = [max(p, m) for p, m in zip(passes, orders, strict=True)]
+        else:
+            passes = orders
+        values = taylor.partials(self.trunk, jnp.stack(points.points, axis=-1), passes)[tuple(orders)]
+        fields = len(self.problem.fields)
+        return values.T.reshape(fields, self.rank, *where.shape)
+
+
+class RepeatedDeepONet(OperatorNetwork):
+    """The same network as the paper benchmarks it: every point repeated for every function, reverse-mode derivatives.
+
+    It is here to be compared with: its cost is that of one trunk evaluation, and one backward pass per derivative, for
+    each *pair* of a function and a point. Its conditions are always soft.
+    """
+
+    problem: Problem = eqx.field(static=True)
+    exact: tuple[str, ...] = eqx.field(static=True)
+    sensors: Sensors = eqx.field(static=True)
+    branch: Branch | Constant
+    trunk: Callable[[Array], Array]
+    rank: int = eqx.field(static=True)
+    whitening: Whitening | None = None
+
+    def __check_init__(self) -> None:
+        if self.exact:
+            raise ValueError(f"RepeatedDeepONet imposes conditions softly only; got exact={self.exact}. Use DeepONet.")
+
+    def coefficient_shape(self) -> tuple[int, ...]:
+        return (len(self.problem.fields), self.rank)
+
+    def features(self, where: Where, boundary: Where, request: Request) -> Mapping[Face | None, "Repeated"]:
+        made: dict[Face | None, Repeated] = {}
+        for face in request:
+            places = places_of(face, where if face is None else boundary)
+            points = tuple(p.mesh() if isinstance(p, Grid) else p for _, p in places)
+            made[face] = Repeated(self.trunk, points, tuple(w for w, _ in places), places[0][1].shape)
+        return made
+
+
+class Repeated(eqx.Module):
+    """Points to be repeated for every function, together with the trunk that will be evaluated there."""
+
+    trunk: Callable[[Array], Array]
+    places: tuple[Points, ...]
+    weights: tuple[float, ...] = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    def contract(self, coefficients: Array, field: int, combination: Sequence[tuple[float, MultiIndex]]) -> Array:
+        functions, fields, rank = coefficients.shape
+        total = jnp.zeros((functions, *self.shape), coefficients.dtype)
+        for weight, points in zip(self.weights, self.places, strict=True):
+            repeated = tuple(jnp.broadcast_to(p[None], (functions, p.shape[0])) for p in points.points)
+
+            def solution(*y: Array) -> Array:
+                basis = self.trunk(jnp.stack(y, axis=-1)).reshape(*y[0].shape, fields, rank)[:, :, field]
+                return jnp.einsum("fr,fpr->fp", coefficients[:, field], basis, precision="highest")
+
+            for c, alpha in combination:
+                derivative = solution
+                for name, m in alpha:
+                    for _ in range(m):
+                        derivative = _reverse(derivative, points.names.index(name))
+                total = total + weight * c * derivative(*repeated).reshape(total.shape)
+        return total
+
+    def split(self) -> tuple[tuple[Array, ...], Callable[..., "Repeated"]]:
+        coordinates = tuple(p for points in self.places for p in points.points)
+
+        def join(rows: tuple[Array, ...]) -> Repeated:
+            axes = len(self.places[0].points)
+            places = tuple(
+                Points(points.names, tuple(rows[i * axes : (i + 1) * axes])) for i, points in enumerate(self.places)
+            )
+            return Repeated(self.trunk, places, self.weights, (rows[0].shape[0],))
+
+        return coordinates, join
+
+
+def _reverse(function: Callable[..., Array], axis: int) -> Callable[..., Array]:
+    """The derivative along one coordinate of a function that acts on every entry by itself, in reverse mode."""
+
+    def derivative(*y: Array) -> Array:
+        value, pull = jax.vjp(lambda moving: function(*y[:axis], moving, *y[axis + 1 :]), y[axis])
+        return pull(jnp.ones_like(value))[0]
+
+    return derivative
+
+
+def _minus(functions: Evaluator, removed: Evaluator) -> Evaluator:
+    return lambda where, alpha: functions(where, alpha) - removed(where, alpha)

@@ -1,0 +1,60 @@
+"""An affine map of the last axis, for values and for Taylor series."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from .. import taylor
+from .initialise import uniform
+
+
+def matmul(rows: Float[Array, "n k"], matrix: Float[Array, "k m"]) -> Float[Array, "n m"]:
+    """A product in the full precision of its type, on hardware too that would round float32 to TF32: derivatives
+    amplify that rounding."""
+    return jnp.matmul(rows, matrix, precision=jax.lax.Precision.HIGHEST)
+
+
+class Linear(eqx.Module):
+    r"""$x \mapsto x W + b$ on the last axis, whatever stands before it.
+
+    Entries start uniform in $\pm 1/\sqrt{\text{in}}$; the same key gives the numbers of `equinox.nn.Linear`. The
+    weight is stored `[in, out]`, so rows of data need no transposition.
+
+    **Arguments:**
+
+    - `in_size`, `out_size`: the sizes of the last axis.
+    - `zero`: start from zero weight and bias.
+    - `key`: for the initialisation.
+    """
+
+    weight: Float[Array, "in out"]
+    bias: Float[Array, " out"]
+
+    def __init__(self, in_size: int, out_size: int, *, zero: bool = False, key: PRNGKeyArray) -> None:
+        limit = 0.0 if zero else 1 / math.sqrt(in_size)
+        weight_key, bias_key = jax.random.split(key)
+        self.weight = uniform(weight_key, (out_size, in_size), limit).T
+        self.bias = uniform(bias_key, (out_size,), limit)
+
+    @property
+    def in_size(self) -> int:
+        return self.weight.shape[0]
+
+    @property
+    def out_size(self) -> int:
+        return self.weight.shape[1]
+
+    def __call__(self, x: Float[Array, "*n in"]) -> Float[Array, "*n out"]:
+        y = self._rows(x) + self.bias[None]
+        return y.reshape(*x.shape[:-1], -1)
+
+    def taylor(self, series: Float[Array, "orders *n in"]) -> Float[Array, "orders *n out"]:
+        """All orders go through one matrix product; the bias is a constant, so it enters at order zero."""
+        y = self._rows(series).reshape(*series.shape[:-1], -1)
+        return taylor.shift(y, self.bias.reshape((1,) * (y.ndim - 1) + (-1,)))
+
+    def _rows(self, x: Array) -> Float[Array, "rows out"]:
+        return matmul(x.reshape(-1, x.shape[-1]), self.weight)

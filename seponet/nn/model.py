@@ -1,0 +1,72 @@
+"""What all operator networks share: encoded inputs, coefficients from a branch, exact data in a lift."""
+
+import abc
+import math
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..calculus import Features, Request
+from ..conditions import Face
+from ..constraints import Evaluator, make_lift
+from ..functions import Functions
+from ..locations import Where
+from ..problem import Problem
+from .branch import Branch, Constant
+from .whitening import Whitening
+
+Sensors = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+"""For each input the number of sensors along each of its axes."""
+
+
+class OperatorNetwork(eqx.Module):
+    """s = lift(u) + sum_k beta_k(u) phi_k(y) for every field.
+
+    - `problem`: the equation that the model is for.
+    - `exact`: the axes whose conditions hold by construction.
+    - `sensors`: where the branch sees the inputs.
+    - `branch`: code -> one row of outputs for each function.
+    - `whitening`: outputs -> coefficients, or None if they are the same.
+    """
+
+    problem: eqx.AbstractVar[Problem]
+    exact: eqx.AbstractVar[tuple[str, ...]]
+    sensors: eqx.AbstractVar[Sensors]
+    branch: eqx.AbstractVar[Branch | Constant]
+    whitening: eqx.AbstractVar[Whitening | None]
+
+    @abc.abstractmethod
+    def coefficient_shape(self) -> tuple[int, ...]:
+        """The shape of one function's coefficients, the fields first."""
+
+    @abc.abstractmethod
+    def features(self, where: Where, boundary: Where, request: Request) -> Mapping[Face | None, Features]:
+        """The basis functions in the interior and on faces, with the requested derivatives."""
+
+    def encode(self, inputs: Mapping[str, Functions]) -> dict[str, Float[Array, "functions *sensors"]]:
+        """The inputs at the sensors, components after the functions."""
+        return {name: sense(inputs[name], dict(counts)) for name, counts in self.sensors}
+
+    def coefficients(self, code: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
+        """The coefficients of the basis functions for each encoded input."""
+        outputs = self.branch(code)
+        if self.whitening is not None:
+            outputs = self.whitening(outputs)
+        return outputs.reshape(outputs.shape[0], *self.coefficient_shape())
+
+    def lifts(self, inputs: Mapping[str, Evaluator]) -> dict[str, Evaluator | None]:
+        """For each field what carries the data of its exact conditions."""
+        return {field: make_lift(self.problem, field, self.exact, inputs) for field in self.problem.fields}
+
+    @property
+    def size(self) -> int:
+        """The number of coefficients of one function."""
+        return math.prod(self.coefficient_shape())
+
+
+def sense(functions: Functions, counts: Mapping[str, int]) -> Float[Array, "functions *sensors"]:
+    """The values of functions at uniform sensors."""
+    values = functions(functions.space.sensors(counts))
+    return values if functions.space.components is None else jnp.moveaxis(values, 0, 1)

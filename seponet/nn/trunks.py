@@ -1,0 +1,69 @@
+"""Trunks: the factors of one axis, `(points, order) -> [orders, fields, rank, points]`.
+
+A trunk of learned networks and one of a classical basis are interchangeable, axis by axis. Both satisfy the exact
+conditions of their axis with zero data: a network by subtracting its traces (`constraints.Projector`), a basis by being
+restricted to the functions on which the traces vanish (`basis.Orthonormal`).
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import taylor
+from ..basis import Basis
+from ..constraints import Projector
+
+
+class NetworkTrunk(eqx.Module):
+    r"""Learned factors: $\tau - \sum_j \ell_j(\tau)\, h_j$, the traces $\ell_j$ of the exact conditions removed.
+
+    **Arguments:**
+
+    - `network`: `[n, 1] -> [n, fields * rank]`; anything that `taylor.push` takes.
+    - `projectors`: for each field the projector of its exact conditions on this axis, or None.
+    """
+
+    network: eqx.Module
+    projectors: tuple[Projector | None, ...] = eqx.field(static=True)
+
+    def __call__(self, points: Float[Array, " n"], order: int) -> Float[Array, "orders fields rank n"]:
+        n = points.shape[0]
+        ends = [trace.at for p in self.projectors if p is not None for trace in p.traces]
+        highest = max([order, *(p.order for p in self.projectors if p is not None)])
+        places = jnp.concatenate([points, jnp.asarray(ends, points.dtype)])
+        values = taylor.derivatives(self.network, places, highest)  # pyright: ignore[reportArgumentType]
+        values = jnp.moveaxis(values.reshape(*values.shape[:2], len(self.projectors), -1), 1, -1)
+        edited: list[Array] = []
+        used = n
+        for field, projector in enumerate(self.projectors):
+            factors = values[: order + 1, field, :, :n]
+            if projector is not None:
+                factors = factors - self._traces(values[:, field], projector, points, order, used)
+                used += len(projector.traces)
+            edited.append(factors)
+        return jnp.stack(edited, axis=1)
+
+    def _traces(
+        self, values: Float[Array, "orders rank _"], projector: Projector, points: Array, order: int, start: int
+    ) -> Float[Array, "_ rank n"]:
+        removed = [jnp.zeros((1, 1), points.dtype)] * (order + 1)
+        for m in range(order + 1):
+            for j, dual in enumerate(projector.duals(points, m)):
+                if dual is not None:
+                    weights = jnp.asarray(projector.traces[j].weights, points.dtype)
+                    trace = jnp.tensordot(weights, values[: weights.shape[0], :, start + j], 1)
+                    removed[m] = removed[m] + trace[:, None] * dual[None]
+        shape = (values.shape[1], points.shape[0])
+        return jnp.stack([jnp.broadcast_to(r, shape) for r in removed])
+
+
+class BasisTrunk(eqx.Module):
+    """Fixed factors: classical functions of one variable, one basis for each field (their conditions may differ)."""
+
+    bases: tuple[Basis, ...] = eqx.field(static=True)
+
+    def __call__(self, points: Float[Array, " n"], order: int) -> Float[Array, "orders fields rank n"]:
+        return jnp.stack([jnp.swapaxes(basis(points, order), 1, 2) for basis in self.bases], axis=1)
+
+
+Trunk = NetworkTrunk | BasisTrunk

@@ -1,0 +1,67 @@
+"""Optimizers and schedules by name, as recipes and the command line give them."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import optax
+
+from .schedules import cosine, exponential, warmup_stable_decay
+from .soap import soap
+
+OPTIMIZERS: Mapping[str, Callable[..., optax.GradientTransformation]] = {
+    "adam": optax.adam,
+    "muon": optax.contrib.muon,
+    "soap": soap,
+}
+SCHEDULES: Mapping[str, Callable[..., optax.Schedule]] = {
+    "constant": lambda rate: optax.constant_schedule(rate),
+    "cosine": cosine,
+    "exponential": exponential,
+    "warmup_stable_decay": warmup_stable_decay,
+}
+
+
+def make_optimizer(name: str, schedule: optax.ScalarOrSchedule, **options: Any) -> optax.GradientTransformation:
+    """The optimizer `name` with the learning rate `schedule`; Muon updates what isn't a matrix by Adam.
+
+    ```python
+    make_optimizer("soap", cosine(3e-3, steps=10_000), frequency=20)
+    ```
+
+    **Arguments:**
+
+    - `name`: one of `adam`, `muon`, `soap`.
+    - `schedule`: a number or a schedule.
+    - `options`: the optimizer's own arguments.
+    """
+    return _call("optimizer", OPTIMIZERS, name, (schedule,), options)
+
+
+def make_schedule(name: str, **options: Any) -> optax.Schedule:
+    """The schedule `name`: `constant`, `cosine`, `exponential` or `warmup_stable_decay`, with its own arguments."""
+    return _call("schedule", SCHEDULES, name, (), options)
+
+
+def _call(kind: str, known: Mapping[str, Callable[..., Any]], name: str, values: tuple, options: dict[str, Any]) -> Any:
+    if name not in known:
+        raise ValueError(f"there is no {kind} {name!r}{_hint(name, known)}; choose one of {', '.join(known)}")
+    make = known[name]
+    parameters = list(inspect.signature(make).parameters.values())
+    allowed = [p.name for p in parameters[len(values) :]]
+    for option in options:
+        if option not in allowed:
+            raise ValueError(
+                f"the {kind} {name!r} has no option {option!r}{_hint(option, allowed)}; "
+                f"its options are {', '.join(allowed)}"
+            )
+    missing = [p.name for p in parameters[len(values) :] if p.default is p.empty and p.name not in options]
+    if missing:
+        raise ValueError(f"the {kind} {name!r} needs {', '.join(missing)}")
+    return make(*values, **options)
+
+
+def _hint(word: str, known: Any) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,0 +1,130 @@
+"""A PDE, written once: where it holds, what is given, what is unknown, and which residuals vanish."""
+
+import inspect
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, dataclass_transform
+
+import jax
+from jaxtyping import Array, PRNGKeyArray
+
+from .conditions import Condition, LinearCondition, Residual, Term, jump_terms
+from .domain import Domain, order
+from .expression import Expression, Vocabulary
+from .functions import Functions, Space
+
+
+@dataclass_transform(frozen_default=True)
+class Problem:
+    r"""A parametric PDE, the map from its inputs to its solution being what is learned.
+
+    ```python
+    class Burgers(Problem):
+        nu: float = 0.01
+        domain = Domain(t=(0, 1), x=Periodic(0, 1))
+        inputs = {"u": SpectralField(domain["x"], sigma=625, tau=5, gamma=4)}
+        conditions = [Value({"t": 0}, equals="u")]
+
+        def equation(self, s, s_t, s_x, s_xx):
+            return s_t + s * s_x - self.nu * s_xx
+    ```
+
+    - Annotated attributes are constants and become constructor arguments: `Burgers(nu=0.02)`.
+    - `domain`, `fields`, `inputs`, `conditions` are class attributes, or properties if they depend on a constant.
+    - Each method called `equation` or `equation_<name>` is one residual. Its argument names are the request: fields and
+      inputs with derivatives (`s`, `s_txx`, `u_x`) and coordinates. Its body is elementwise.
+    - No `inputs` makes a single PDE: the models become a separable PINN or a PINN.
+
+    A class whose constants all have defaults is checked when it is defined, any other one when it is constructed.
+    """
+
+    domain: ClassVar[Domain]
+    fields: ClassVar[tuple[str, ...]] = ("s",)
+    inputs: ClassVar[Mapping[str, Space]] = {}
+    conditions: ClassVar[Sequence[Condition]] = ()
+    open_axes: ClassVar[tuple[str, ...]] = ()
+    """Axes that are meant to have no condition although the equation differentiates along them."""
+
+    vocabulary: ClassVar[Vocabulary]
+    equations: ClassVar[tuple[Term, ...]]
+    linear_conditions: ClassVar[tuple[LinearCondition, ...]]
+    free_conditions: ClassVar[tuple[Term, ...]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclass(frozen=True)(cls)
+        if hasattr(cls, "domain") and all(f.default is not MISSING for f in fields(cls)):  # pyright: ignore[reportArgumentType]
+            cls()
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        try:
+            if not isinstance(self.fields, tuple) or not self.fields:
+                raise ValueError(f'fields must be a tuple of names, for instance ("s",); got {self.fields!r}')
+            vocabulary = Vocabulary(self.domain, self.fields, self.inputs)
+            bodies = {n: getattr(self, n) for n in dir(type(self)) if n == "equation" or n.startswith("equation_")}
+            if not bodies:
+                raise ValueError("there is no equation; write a method `equation(self, s, s_t, ...)`")
+            equations = tuple(
+                Term(n, Expression.parse(body, vocabulary, f"`{n}`"))
+                for n, body in sorted(bodies.items(), key=lambda item: _line(item[1]))
+            )
+            linear: list[LinearCondition] = []
+            free: list[Term] = []
+            for condition in self.conditions:
+                if isinstance(condition, Residual):
+                    free.extend(condition.terms(vocabulary))
+                elif isinstance(condition, Condition):
+                    linear.extend(condition.linear(vocabulary))
+                else:
+                    raise ValueError(f"a condition is Value, Derivative, Robin or Residual; got {condition!r}")
+            _check_closed(self, equations, linear, free)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error.__cause__
+        for attribute, value in (
+            ("vocabulary", vocabulary),
+            ("equations", equations),
+            ("linear_conditions", tuple(linear)),
+            ("free_conditions", tuple(free)),
+        ):
+            object.__setattr__(self, attribute, value)
+
+    def terms(self, exact: Collection[str] = ()) -> tuple[Term, ...]:
+        """All residuals for a model that satisfies the conditions on the axes `exact` by construction."""
+        soft = [c.term() for c in self.linear_conditions if c.axis not in exact]
+        jumps = [
+            term
+            for name, axis in self.domain.axes
+            if axis.periodic and name not in exact
+            for field in self.fields
+            for term in jump_terms(name, field, self.highest_order(name, field), self.domain, len(self.fields) == 1)
+        ]
+        return (*self.equations, *soft, *self.free_conditions, *jumps)
+
+    def highest_order(self, axis: str, field: str | None = None) -> int:
+        """The highest derivative along `axis` in the equations, of one field or of all."""
+        symbols = [s for term in self.equations for s in term.expression.fields if field in (None, s.name)]
+        return max((order(symbol.alpha, axis) for symbol in symbols), default=0)
+
+    def sample(self, key: PRNGKeyArray, count: int) -> dict[str, Functions]:
+        """Draw `count` of each input from its distribution."""
+        keys: Array = jax.random.split(key, max(len(self.inputs), 1))
+        return {name: space.sample(keys[i], count) for i, (name, space) in enumerate(sorted(self.inputs.items()))}
+
+
+def _line(method: Any) -> int:
+    """Where a method stands in its file: equations are kept in the order in which they are written."""
+    return inspect.unwrap(method.__func__).__code__.co_firstlineno
+
+
+def _check_closed(
+    problem: Problem, equations: tuple[Term, ...], linear: list[LinearCondition], free: list[Term]
+) -> None:
+    conditioned = {c.axis for c in linear} | {t.face.axis for t in free if t.face is not None}
+    for name, axis in problem.domain.axes:
+        differentiated = any(order(s.alpha, name) for term in equations for s in term.expression.fields)
+        if differentiated and not axis.periodic and name not in conditioned and name not in problem.open_axes:
+            raise ValueError(
+                f"the equation differentiates along {name}, but there is no condition on {name}: add for instance "
+                f'Value({{"{name}": {axis.lower:g}}}, equals=...), make the axis Periodic, or set open_axes = ("{name}",)'
+            )

@@ -1,0 +1,300 @@
+"""Networks: Taylor passes, parity with Equinox, formulas, encoders and branches."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from seponet import taylor
+from seponet.nn.activations import ACTIVATIONS, activation
+from seponet.nn.branch import Branch, Constant
+from seponet.nn.cnn import CNN
+from seponet.nn.encoders import PCA, Flatten, Standardise
+from seponet.nn.features import Affine, Chain, Coordinatewise, PeriodicFeatures
+from seponet.nn.fixed import Fixed, trainable
+from seponet.nn.linear import Linear
+from seponet.nn.mlp import MLP
+from seponet.nn.modified_mlp import ModifiedMLP
+
+KEY = jax.random.key(0)
+ORDER = 4
+
+
+def networks() -> dict[str, tuple[int, eqx.Module]]:
+    """Input size and network, for every network and activation."""
+    made: dict[str, tuple[int, eqx.Module]] = {"linear": (2, Linear(2, 3, key=KEY))}
+    for name in ACTIVATIONS:
+        made[f"mlp {name}"] = (2, MLP(2, 3, 6, 2, name, "sine", key=KEY))
+        made[f"modified mlp {name}"] = (2, ModifiedMLP(2, 3, 5, 3, name, key=KEY))
+    made["mlp skip"] = (2, MLP(2, 3, 6, 2, "gelu", skip=True, key=KEY))
+    made["universal trunk"] = (1, MLP(1, 3, 6, 0, final_activation="sine", key=KEY))
+    made["affine"] = (2, Affine(-3.0, 1.0))
+    features = PeriodicFeatures(0.5, 2.0, 5)
+    made["periodic"] = (1, features)
+    made["chain"] = (1, Chain((features, MLP(11, 3, 6, 2, "tanh", key=KEY))))
+    made["coordinatewise"] = (2, Chain((Coordinatewise((Affine(0.0, 2.0), features)), Linear(12, 3, key=KEY))))
+    made["chain with an unknown callable"] = (2, Chain((Linear(2, 3, key=KEY), jnp.arctan)))
+    return made
+
+
+@pytest.mark.parametrize("name", networks())
+def test_taylor_pass_equals_nested_jvp(name):
+    size, network = networks()[name]
+    series = jax.random.normal(jax.random.key(1), (ORDER + 1, 4, size))
+
+    @eqx.filter_jit
+    def both(network, series):
+        return taylor.push(network, series), taylor.push(lambda x: network(x), series)
+
+    ours, nested = both(network, series)
+    assert nested.shape[0] == ORDER + 1
+    np.testing.assert_allclose(ours, nested, rtol=0, atol=1e-10)
+
+
+def test_one_pass_along_each_coordinate_of_a_trunk():
+    network = MLP(2, 3, 6, 2, "sine", key=KEY)
+    points = jax.random.normal(KEY, (5, 2))
+    hessian = jax.vmap(jax.hessian(lambda p: network(p)))(points)
+    for axis in range(2):
+        along = taylor.unnormalise(network.taylor(taylor.line(points, axis, 2)))
+        np.testing.assert_allclose(along[0], network(points), atol=1e-13)
+        np.testing.assert_allclose(along[2], hessian[..., axis, axis], atol=1e-12)
+
+
+@pytest.mark.parametrize("network", [MLP(1, 3, 6, 2, "tanh", key=KEY), ModifiedMLP(1, 3, 6, 2, "gelu", key=KEY)])
+def test_gradients_flow_through_a_taylor_pass(network):
+    points = jnp.linspace(0, 1, 4)
+
+    def loss(network, direction=None, size=0.0):
+        if direction is not None:
+            network = jax.tree.map(lambda w, d: w + size * d, network, direction)
+        return jnp.sum(taylor.derivatives(network, points, 3)[3] ** 2)
+
+    gradient = eqx.filter_grad(loss)(network)
+    direction = jax.tree.map(lambda w: jnp.cos(jnp.arange(w.size, dtype=w.dtype)).reshape(w.shape), network)
+    slope = sum(jnp.vdot(g, d) for g, d in zip(jax.tree.leaves(gradient), jax.tree.leaves(direction), strict=True))
+    h = 1e-5
+    finite = (loss(network, direction, h) - loss(network, direction, -h)) / (2 * h)
+    assert abs(slope) > 1e-6
+    np.testing.assert_allclose(slope, finite, rtol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_the_same_key_gives_the_network_of_equinox(depth):
+    ours = MLP(2, 5, 7, depth, "tanh", key=KEY)
+    theirs = eqx.nn.MLP(2, 5, 7, depth, jnp.tanh, key=KEY)
+    assert len(ours.layers) == len(theirs.layers) == depth + 1
+    for mine, other in zip(ours.layers, theirs.layers, strict=True):
+        np.testing.assert_array_equal(mine.weight.T, other.weight)
+        np.testing.assert_array_equal(mine.bias, other.bias)
+    x = jax.random.normal(KEY, (3, 4, 2))
+    np.testing.assert_allclose(ours(x), jax.vmap(jax.vmap(theirs))(x), atol=1e-14)
+
+
+def test_skip_adds_a_linear_map_of_the_input():
+    network = MLP(3, 2, 5, 2, "gelu", skip=True, key=KEY)
+    x = jax.random.normal(KEY, (4, 3))
+    last = network.layers[-1]
+    assert last.weight.shape == (5 + 3, 2)
+    plain = eqx.tree_at(lambda n: n.layers[-1].weight, network, last.weight.at[5:].set(0.0))
+    np.testing.assert_allclose(network(x) - plain(x), x @ last.weight[5:], atol=1e-14)
+
+
+@pytest.mark.parametrize("make", [MLP, ModifiedMLP])
+def test_zero_last_layer(make):
+    x = jax.random.normal(KEY, (4, 3))
+    np.testing.assert_array_equal(make(3, 2, 5, 2, zero_last=True, key=KEY)(x), 0.0)
+    assert jnp.all(make(3, 2, 5, 2, key=KEY)(x) != 0)
+
+
+def test_modified_mlp_is_the_formula_of_wang_et_al():
+    width, net = 5, ModifiedMLP(2, 3, 5, 3, "tanh", key=KEY)
+    x = jax.random.normal(KEY, (4, 2))
+    w, b = net.encoder.weight, net.encoder.bias
+    u, v, h = (jnp.tanh(x @ w[:, i : i + width] + b[None, i : i + width]) for i in (0, width, 2 * width))
+    assert len(net.gates) == 2
+    for gate in net.gates:
+        z = jnp.tanh(h @ gate.weight + gate.bias[None])
+        h = (1 - z) * u + z * v
+    np.testing.assert_allclose(net(x), h @ net.last.weight + net.last.bias[None], atol=1e-14)
+
+
+def test_periodic_features():
+    features = PeriodicFeatures(0.5, 2.0, 5)
+    x = jnp.linspace(0.5, 2.5, 7)[:, None]
+    values = features(x)
+    assert values.shape == (7, 11)
+    np.testing.assert_allclose(values, features(x + 2.0), atol=1e-12)
+    np.testing.assert_allclose(values[:, 2], jnp.cos(2 * np.pi * (x[:, 0] - 0.5)), atol=1e-12)
+    np.testing.assert_allclose(values[:, 7], jnp.sin(2 * np.pi * (x[:, 0] - 0.5)), atol=1e-12)
+
+
+def test_affine_maps_the_ends_to_plus_minus_one():
+    np.testing.assert_allclose(Affine(2.0, 6.0)(jnp.array([[2.0, 4.0, 6.0]])), [[-1.0, 0.0, 1.0]])
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match=r"no activation 'sin'; choose one of sine, "):
+        activation("sin")
+    with pytest.raises(ValueError, match="no activation 'relu'"):
+        MLP(1, 1, 4, 1, "relu", key=KEY)
+    with pytest.raises(ValueError, match="skip=True"):
+        MLP(1, 1, 4, 0, skip=True, key=KEY)
+    with pytest.raises(ValueError, match="returns 11 features and MLP expects 10"):
+        Chain((PeriodicFeatures(0.0, 1.0, 5), MLP(10, 1, 4, 1, key=KEY)))
+    with pytest.raises(ValueError, match="each of 2 coordinates; got points with 3"):
+        Coordinatewise((Affine(0.0, 1.0), Affine(0.0, 1.0)))(jnp.zeros((2, 3)))
+
+
+def correlated(n: int, shape: tuple[int, ...] = (12,), rank: int = 6) -> jax.Array:
+    keys = jax.random.split(jax.random.key(3))
+    mixing = jax.random.normal(keys[0], (rank, int(np.prod(shape)))) * (0.5 ** jnp.arange(rank))[:, None]
+    return (3.0 + jax.random.normal(keys[1], (n, rank)) @ mixing).reshape(n, *shape)
+
+
+@pytest.mark.parametrize("shape", [(12,), (2, 3, 2)])
+def test_pca_decorrelates_to_unit_variance(shape):
+    samples = correlated(200, shape)
+    encoder = PCA(samples, count=4)
+    encoded = encoder(samples)
+    assert encoder.shape == shape
+    assert encoded.shape == (200, encoder.size) == (200, 4)
+    np.testing.assert_allclose(encoded.mean(0), 0.0, atol=1e-10)
+    np.testing.assert_allclose(np.cov(encoded.T), np.eye(4), atol=1e-10)
+
+
+def test_pca_keeps_the_directions_of_largest_variance():
+    samples = np.asarray(correlated(200))
+    kept = PCA(samples, energy=0.99)
+    centred = samples - samples.mean(0)
+
+    def explained(size: int) -> float:
+        z = np.asarray(PCA(samples, count=size)(jnp.asarray(samples)))
+        fit = z @ np.linalg.lstsq(z, centred, rcond=None)[0]
+        return float(np.sum(fit**2) / np.sum(centred**2))
+
+    assert 1 < kept.size < 6
+    assert explained(kept.size) >= 0.99 > explained(kept.size - 1)
+
+
+def test_pca_mistakes():
+    with pytest.raises(ValueError, match="vary in 6 directions"):
+        PCA(correlated(50), count=7)
+    with pytest.raises(ValueError, match="either count or energy"):
+        PCA(correlated(50))
+    with pytest.raises(ValueError, match="finite"):
+        PCA(np.full((3, 2), np.nan), count=1)
+    with pytest.raises(ValueError, match="vary in 0 directions"):
+        PCA(np.ones((3, 2)), count=1)
+
+
+def test_standardise_leaves_constant_sensors_at_zero():
+    samples = np.array(correlated(100))
+    samples[:, 3] = 5.0
+    encoder = Standardise(samples)
+    encoded = np.asarray(encoder(jnp.asarray(samples)))
+    np.testing.assert_allclose(encoded.mean(0), 0.0, atol=1e-10)
+    np.testing.assert_allclose(np.delete(encoded.std(0), 3), 1.0, atol=1e-10)
+    np.testing.assert_array_equal(encoded[:, 3], 0.0)
+
+
+def test_statistics_are_not_trained():
+    branch = Branch.mlp({"u": PCA(correlated(50), count=3), "a": Flatten(())}, 2, 4, 1, key=KEY)
+    trained, fixed = eqx.partition(branch, trainable(branch))
+    assert jax.tree.leaves(trained.encoders) == []
+    assert len(jax.tree.leaves(fixed.encoders)) == 2
+    assert len(jax.tree.leaves(trained.body)) == 4
+    assert jax.tree.leaves(fixed.body) == []
+    gradient = jax.grad(lambda value: jnp.sum(Fixed(value)() ** 2))(jnp.ones(3))
+    np.testing.assert_array_equal(gradient, 0.0)
+
+
+@pytest.mark.parametrize(("components", "grid"), [(3, (32, 16)), (None, (32, 32)), (2, (48,))])
+def test_cnn_moves_with_a_periodic_input(components, grid):
+    network = CNN(components, grid, 7, width=2, blocks=3, periodic=True, key=KEY)
+    values = jax.random.normal(KEY, (2, *network.shape))
+    run = eqx.Partial(eqx.filter_jit(CNN.features), network)
+    features = run(values)
+    assert network(values).shape == (2, network.size) == (2, 7)
+    assert features.shape == (2, *(n // 8 for n in grid), 16)
+    # Eight sensors are one cell after three halvings.
+    shifted = run(jnp.roll(values, 8, axis=-1))
+    np.testing.assert_allclose(shifted, jnp.roll(features, 1, axis=-2), atol=1e-12)
+    assert not np.allclose(run(jnp.roll(values, 3, axis=-1)), features)
+
+
+def _paper_cnn(key, values):
+    network = CNN(3, (128, 128), 512, key=key)
+    return network, network(values)
+
+
+def test_cnn_of_the_paper():
+    values = jax.ShapeDtypeStruct((2, 3, 128, 128), jnp.float64)
+    network, out = eqx.filter_eval_shape(_paper_cnn, KEY, values)
+    assert network.first.weight.shape == (1, 1, 3, 16)
+    assert [b.first.weight.shape for b in network.blocks] == [(3, 3, 16 * 2**i, 32 * 2**i) for i in range(4)]
+    assert [b.skip.weight.shape for b in network.blocks] == [(1, 1, 16 * 2**i, 32 * 2**i) for i in range(4)]
+    assert network.last.weight.shape == (8 * 8 * 256, 512)
+    assert out.shape == (2, 512)
+
+
+def test_cnn_on_an_odd_grid_without_wrapping():
+    network = CNN(1, (9, 7), 4, width=2, blocks=2, key=KEY)
+    wrapped = CNN(1, (9, 7), 4, width=2, blocks=2, periodic=True, key=KEY)
+    values = jax.random.normal(KEY, (3, 1, 9, 7))
+    assert network(values).shape == (3, 4)
+    assert not np.allclose(network(values), wrapped(values))
+
+
+def test_branch_joins_its_inputs_by_name():
+    encoders = {"u": Flatten((4,)), "a": Flatten(()), "v": Flatten((2, 3))}
+    branch = Branch.mlp(encoders, 5, 8, 1, skip=True, key=KEY)
+    code = {"v": jnp.ones((2, 2, 3)), "u": jnp.zeros((2, 4)), "a": jnp.full((2,), 3.0)}
+    joined = jnp.concatenate([code["a"][:, None], code["u"], code["v"].reshape(2, 6)], axis=-1)
+    np.testing.assert_allclose(branch(code), branch.body(joined))
+    assert branch(code).shape == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            {"u": np.zeros((2, 100)), "a": np.zeros(2)},
+            "input 'u' was expected with 128 sensor values a function; got 100",
+        ),
+        (
+            {"u": np.zeros((2, 128)), "a": np.zeros((2, 3))},
+            "input 'a' was expected with 1 sensor value a function; got 3",
+        ),
+        ({"u": np.zeros((2, 128))}, "built for the inputs a, u; got u"),
+        ({"u": np.zeros((2, 128)), "a": np.zeros(3)}, "got 3 of a, 2 of u"),
+    ],
+)
+def test_branch_says_what_it_expected(code, message):
+    branch = Branch.mlp({"u": Flatten((128,)), "a": Flatten(())}, 5, 8, 1, key=KEY)
+    with pytest.raises(ValueError, match=message):
+        branch({name: jnp.asarray(values) for name, values in code.items()})
+
+
+def test_branch_construction_mistakes():
+    with pytest.raises(ValueError, match="give 4 features and the body expects 5"):
+        Branch({"u": Flatten((4,))}, Linear(5, 2, key=KEY))
+    with pytest.raises(ValueError, match="without inputs use Constant"):
+        Branch({}, Chain(()))
+
+
+def test_a_cnn_can_be_the_whole_branch():
+    branch = Branch({"u": CNN(None, (16,), 6, width=2, blocks=1, key=KEY)}, Chain(()))
+    assert branch({"u": jnp.ones((3, 16))}).shape == (3, 6)
+
+
+def test_constant_branch_serves_one_function():
+    np.testing.assert_array_equal(Constant(4)({}), np.ones((1, 4)))
+    learned = Constant(4, key=KEY)
+    np.testing.assert_array_equal(learned({}), learned.coefficients[None])
+    assert len(jax.tree.leaves(eqx.filter(learned, trainable(learned)))) == 1
+    assert jax.tree.leaves(Constant(4)) == []
+    np.testing.assert_array_equal(Constant(4, key=KEY, scale=0.0)({}), 0.0)
+    with pytest.raises(ValueError, match="without inputs; got u"):
+        Constant(4)({"u": jnp.zeros((1, 2))})

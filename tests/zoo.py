@@ -1,0 +1,126 @@
+"""Problems that are not the paper's: each exercises something that its six do not."""
+
+import jax.numpy as jnp
+
+from seponet import Derivative, Domain, Periodic, Problem, Residual, Robin, Value
+from seponet.functions import GaussianField, Scalar, SpectralField, Vector
+
+
+
+class Poisson(Problem):
+    r"""Learn $u \mapsto s$ where $s_{xx} + s_{yy} = u(x, y)$ and $s = 0$ on all four walls: no time."""
+
+    domain = Domain(x=(0, 1), y=(0, 2))
+    inputs = {"u": GaussianField(domain, length_scale=0.5)}
+    conditions = [Value({"x": (0, 1)}), Value({"y": (0, 2)})]
+
+    def equation(self, s_xx, s_yy, u):
+        return s_xx + s_yy - u
+
+
+class Wave(Problem):
+    r"""$s_{tt} = c^2 s_{xx}$, $s(0, x) = u$, $s_t(0, x) = v$, $s = 0$ at both ends: two initial conditions."""
+
+    c: float = 1.0
+    domain = Domain(t=(0, 1), x=(0, 1))
+    inputs = {
+        "u": SpectralField(domain["x"], sigma=30.0, tau=3.0, gamma=4.0),
+        "v": SpectralField(domain["x"], sigma=30.0, tau=3.0, gamma=4.0),
+    }
+    conditions = [Value({"t": 0}, equals="u"), Derivative({"t": 0}, equals="v"), Value({"x": (0, 1)})]
+
+    def equation(self, s_tt, s_xx):
+        return s_tt - self.c**2 * s_xx
+
+
+class AllenCahn(Problem):
+    r"""$s_t = \epsilon s_{xx} + s - s^3$ with Neumann walls."""
+
+    epsilon: float = 0.02
+    domain = Domain(t=(0, 1), x=(0, 1))
+    inputs = {"u": GaussianField(domain["x"], length_scale=0.3)}
+    conditions = [Value({"t": 0}, equals=lambda u, x: u * x**2 * (1 - x) ** 2), Derivative({"x": (0, 1)})]
+
+    def equation(self, s, s_t, s_xx):
+        return s_t - self.epsilon * s_xx - s + s**3
+
+
+class KdV(Problem):
+    r"""$s_t + 6 s s_x + \delta^2 s_{xxx} = 0$, periodic: third order."""
+
+    delta: float = 0.1
+    domain = Domain(t=(0, 0.5), x=Periodic(-1, 1))
+    inputs = {"u": SpectralField(domain["x"], sigma=100.0, tau=5.0, gamma=5.0)}
+    conditions = [Value({"t": 0}, equals="u")]
+
+    def equation(self, s, s_t, s_x, s_xxx):
+        return s_t + 6 * s * s_x + self.delta**2 * s_xxx
+
+
+class AnisotropicHeat(Problem):
+    r"""$s_t = a_0 s_{xx} + a_1 s_{yy} + a_2 s_{zz}$ in three space dimensions, with a Robin wall and a mixed term."""
+
+    domain = Domain(t=(0, 1), x=(0, 1), y=(0, 1), z=Periodic(0, 1))
+    inputs = {"a": Vector([0.1, 0.1, 0.1], [1.0, 1.0, 1.0])}
+    conditions = [
+        Value({"t": 0}, equals=lambda x, y: jnp.sin(jnp.pi * x) * y**2),
+        Value({"x": (0, 1)}),
+        Derivative({"y": 0}),
+        Robin({"y": 1}, value=-2.0, derivative=1.0),
+    ]
+
+    def equation(self, s_t, s_xx, s_yy, s_zz, s_xy, a):
+        return s_t - a[0] * s_xx - a[1] * s_yy - a[2] * s_zz - 0.01 * s_xy
+
+
+class Brusselator(Problem):
+    r"""Two fields: $p_t = D p_{xx} + p^2 q - 2p + u$, $q_t = D q_{xx} + p - p^2 q$."""
+
+    diffusion: float = 0.05
+    domain = Domain(t=(0, 1), x=(0, 1))
+    fields = ("p", "q")
+    inputs = {"u": GaussianField(domain["x"], length_scale=0.3)}
+    conditions = [
+        Value({"t": 0}, equals=0.5, field="p"),
+        Value({"t": 0}, equals=1.0, field="q"),
+        Value({"x": (0, 1)}, equals=0.5, field="p"),
+        Derivative({"x": (0, 1)}, field="q"),
+    ]
+
+    def equation_p(self, p, q, p_t, p_xx, u):
+        return p_t - self.diffusion * p_xx - p**2 * q + 2 * p - u
+
+    def equation_q(self, p, q, q_t, q_xx):
+        return q_t - self.diffusion * q_xx - p + p**2 * q
+
+
+class Reactor(Problem):
+    r"""Two input functions and a scalar, and a nonlinear wall: $s_t = \nu s_{xx} - (v s)_x + u$, $s_x = s^4 - 1$ at 1."""
+
+    domain = Domain(t=(0, 1), x=(0, 1))
+    inputs = {
+        "u": GaussianField(domain["x"], length_scale=0.3),
+        "v": GaussianField(domain, length_scale=0.5),
+        "nu": Scalar(0.01, 0.1, log=True),
+    }
+    conditions = [
+        Value({"t": 0}),
+        Value({"x": 0}, equals=lambda t: t * jnp.exp(-t)),
+        Residual({"x": 1}, lambda s, s_x, u, nu: s_x - nu * (s**4 - u)),
+    ]
+
+    def equation(self, s, s_t, s_x, s_xx, u, v, v_x, nu, t):
+        return s_t - nu * s_xx + v * s_x + v_x * s - u * jnp.cos(t)
+
+
+class Plate(Problem):
+    r"""No input, fourth order and mixed: the clamped plate $s_{xxxx} + 2 s_{xxyy} + s_{yyyy} = 1$."""
+
+    domain = Domain(x=(0, 1), y=(0, 1))
+    conditions = [Value({"x": (0, 1)}), Derivative({"x": (0, 1)}), Value({"y": (0, 1)}), Derivative({"y": (0, 1)})]
+
+    def equation(self, s_xxxx, s_xxyy, s_yyyy):
+        return s_xxxx + 2 * s_xxyy + s_yyyy - 1.0
+
+
+ZOO = (Poisson, Wave, AllenCahn, KdV, AnisotropicHeat, Brusselator, Reactor, Plate)
