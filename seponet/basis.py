@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-import scipy.special
 from jax.core import Tracer
 from jaxtyping import Array, Float, Float64
 
@@ -274,9 +273,12 @@ def _null_space(basis: Orthonormal, count: int) -> np.ndarray:
     return right[int(np.sum(singular > 1e-10)) :].T
 
 
+_gauss = functools.cache(np.polynomial.legendre.leggauss)
+
+
 def gauss(axis: Interval, n: int) -> tuple[Float64[np.ndarray, " n"], Float64[np.ndarray, " n"]]:
     """Gauss-Legendre points and weights on an axis."""
-    points, weights = scipy.special.roots_legendre(n)
+    points, weights = _gauss(n)
     return axis.lower + axis.length * (points + 1) / 2, axis.length * weights / 2
 
 

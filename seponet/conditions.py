@@ -54,7 +54,9 @@ class LinearCondition:
     def term(self) -> Term:
         """The same condition as a soft residual."""
         derivatives = [
-            (w, Symbol("field", self.field, multi_index(**{self.axis: m}))) for m, w in enumerate(self.trace.weights) if w
+            (w, Symbol("field", self.field, multi_index(**{self.axis: m})))
+            for m, w in enumerate(self.trace.weights)
+            if w
         ]
         count = len(derivatives)
 
@@ -189,7 +191,9 @@ def _places(at: Places, domain: Domain, condition: Condition) -> list[tuple[str,
     found = [float(node) for node in (nodes if isinstance(nodes, tuple | list) else (nodes,))]
     for node in found:
         if not interval.lower <= node <= interval.upper:
-            raise ValueError(f"{axis} = {node:g} lies outside of the axis {axis} from {interval.lower:g} to {interval.upper:g}")
+            raise ValueError(
+                f"{axis} = {node:g} lies outside of the axis {axis} from {interval.lower:g} to {interval.upper:g}"
+            )
     return [(axis, node) for node in found]
 
 

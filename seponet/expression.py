@@ -83,7 +83,9 @@ class Vocabulary:
             for axis, _ in alpha:
                 if axis not in own:
                     of = f"a function of {', '.join(own)}" if len(own) else "a constant"
-                    raise ValueError(f"`{argument}` is always zero: `{head}` is {of} and does not depend on `{axis}`; drop it")
+                    raise ValueError(
+                        f"`{argument}` is always zero: `{head}` is {of} and does not depend on `{axis}`; drop it"
+                    )
         return Symbol(kind, head, alpha)
 
     def _known(self) -> str:
@@ -147,7 +149,10 @@ class Expression:
             if not primals:
                 return jnp.zeros_like(self.function())
             # The tangent of an argument may be larger than the argument only through broadcasting.
-            primals = tuple(jnp.broadcast_to(p, jnp.broadcast_shapes(p.shape, t.shape)) for p, t in zip(primals, tangents, strict=True))
+            primals = tuple(
+                jnp.broadcast_to(p, jnp.broadcast_shapes(p.shape, t.shape))
+                for p, t in zip(primals, tangents, strict=True)
+            )
             tangents = tuple(jnp.broadcast_to(t, p.shape) for p, t in zip(primals, tangents, strict=True))
             return jax.jvp(self.function, primals, tangents)[1]
 

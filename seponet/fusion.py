@@ -148,7 +148,8 @@ def _apply(equation: Any, operands: list[_Affine], value: Callable[[_Affine], An
         return [operands[0]]
     parameters = equation.primitive.get_bind_params(equation.params)
     values = [
-        jnp.asarray(value(operand), variable.aval.dtype) for operand, variable in zip(operands, equation.invars, strict=True)
+        jnp.asarray(value(operand), variable.aval.dtype)
+        for operand, variable in zip(operands, equation.invars, strict=True)
     ]
     values = [jnp.broadcast_to(v, variable.aval.shape) for v, variable in zip(values, equation.invars, strict=True)]
     out = equation.primitive.bind(*values, **parameters)
@@ -156,5 +157,9 @@ def _apply(equation: Any, operands: list[_Affine], value: Callable[[_Affine], An
 
 
 def _constant(value: Any) -> _Affine:
-    is_number = np.ndim(value) == 0 and not isinstance(value, jax.core.Tracer) and np.issubdtype(np.result_type(value), np.floating)
+    is_number = (
+        np.ndim(value) == 0
+        and not isinstance(value, jax.core.Tracer)
+        and np.issubdtype(np.result_type(value), np.floating)
+    )
     return _Affine({}, float(value) if is_number else value)

@@ -51,7 +51,9 @@ class Grid(eqx.Module):
 
     def fix(self, name: str, value: float) -> "Grid":
         """The face on which the coordinate `name` equals `value`."""
-        points = [jnp.full((1,), value, p.dtype) if n == name else p for n, p in zip(self.names, self.points, strict=True)]
+        points = [
+            jnp.full((1,), value, p.dtype) if n == name else p for n, p in zip(self.names, self.points, strict=True)
+        ]
         return Grid(self.names, tuple(points))
 
     def rows(self, start: Array | int, size: int) -> "Grid":
@@ -82,7 +84,9 @@ class Points(eqx.Module):
     def shape(self) -> tuple[int, ...]:
         return self.points[0].shape
 
-    def spread(self, values: Float[Array, "functions points"], axes: tuple[str, ...]) -> Float[Array, "functions points"]:
+    def spread(
+        self, values: Float[Array, "functions points"], axes: tuple[str, ...]
+    ) -> Float[Array, "functions points"]:
         return values
 
     def coordinate(self, name: str) -> Float[Array, "1 points"]:

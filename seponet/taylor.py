@@ -104,31 +104,36 @@ def _push_by_jvp(function: Callable[[Any], Array], series: Series) -> Array:
 
 def shift(series: Series, constant: Array | float) -> Series:
     """Add a constant: only order zero changes. Written so that no zeros are added to the higher orders."""
-    return jnp.concatenate([series[:1] + constant, series[1:]])
+    value, *rest = jax.lax.split(series, (1, series.shape[0] - 1)) if series.shape[0] > 1 else (series,)
+    return jnp.concatenate([value + constant, *rest])
 
 
 def multiply(a: Series, b: Series) -> Series:
     """The product of two series of the same length."""
-    return jnp.stack([_convolve(a, b, k) for k in range(a.shape[0])])
+    a_, b_ = _orders(a), _orders(b)
+    return jnp.stack([_convolve(a_, b_, k) for k in range(len(a_))])
 
 
 def square(a: Series) -> Series:
     """The square, with half the multiplications of a product."""
-    return jnp.stack([_convolve_self(a, k) for k in range(a.shape[0])])
+    a_ = _orders(a)
+    return jnp.stack([_convolve_self(a_, k) for k in range(len(a_))])
 
 
 def exp(x: Series) -> Series:
     r"""$z' = z\, x'$."""
-    z, speed = [jnp.exp(x[0])], _speed(x)
-    for k in range(1, x.shape[0]):
+    x_0, speed = _start(x)
+    z = [jnp.exp(x_0)]
+    for k in range(1, len(speed)):
         z.append(_advance(speed, z, k))
     return jnp.stack(z)
 
 
 def sin_cos(x: Series) -> tuple[Series, Series]:
     r"""Both at once, as each is the other's slope: $s' = c\, x'$, $c' = -s\, x'$."""
-    s, c, speed = [jnp.sin(x[0])], [jnp.cos(x[0])], _speed(x)
-    for k in range(1, x.shape[0]):
+    x_0, speed = _start(x)
+    s, c = [jnp.sin(x_0)], [jnp.cos(x_0)]
+    for k in range(1, len(speed)):
         s_k, c_k = _advance(speed, c, k), -_advance(speed, s, k)
         s.append(s_k)
         c.append(c_k)
@@ -145,9 +150,10 @@ def cos(x: Series) -> Series:
 
 def tanh(x: Series) -> Series:
     r"""$z' = (1 - z^2)\, x'$."""
-    z, speed = [jnp.tanh(x[0])], _speed(x)
+    x_0, speed = _start(x)
+    z = [jnp.tanh(x_0)]
     slope = [1 - z[0] * z[0]]
-    for k in range(1, x.shape[0]):
+    for k in range(1, len(speed)):
         z.append(_advance(speed, slope, k))
         slope.append(-_convolve_self(z, k))
     return jnp.stack(z)
@@ -155,9 +161,9 @@ def tanh(x: Series) -> Series:
 
 def erf(x: Series) -> Series:
     r"""$z' = 2 / \sqrt\pi\; e^{-x^2}\, x'$."""
-    slope = exp(-square(x)) * (2 / math.sqrt(math.pi))
-    speed = _speed(x)
-    return jnp.stack([jax.lax.erf(x[0]), *(_advance(speed, slope, k) for k in range(1, x.shape[0]))])
+    x_0, speed = _start(x)
+    slope = _orders(exp(-square(x)) * (2 / math.sqrt(math.pi)))
+    return jnp.stack([jax.lax.erf(x_0), *(_advance(speed, slope, k) for k in range(1, len(speed)))])
 
 
 def gelu(x: Series) -> Series:
@@ -171,23 +177,27 @@ def gelu_exact(x: Series) -> Series:
     return 0.5 * multiply(x, shift(erf(x * math.sqrt(0.5)), 1.0))
 
 
-Coefficients = Sequence[Array] | Array
+def _orders(x: Array) -> list[Array]:
+    """The coefficients one by one. The transpose of a split is one concatenation, where that of K+1 slices would be
+    K+1 arrays padded with zeros and added up."""
+    return [part.reshape(x.shape[1:]) for part in jax.lax.split(x, (1,) * x.shape[0])]
 
 
-def _speed(x: Array) -> list[Array]:
-    """The coefficients j x_j, from j = 0."""
-    return [j * x[j] for j in range(x.shape[0])]
+def _start(x: Array) -> tuple[Array, list[Array]]:
+    """The value x_0 and the coefficients j x_j, from j = 0."""
+    orders = _orders(x)
+    return orders[0], [j * x_j for j, x_j in enumerate(orders)]
 
 
-def _advance(speed: Coefficients, slope: Coefficients, k: int) -> Array:
+def _advance(speed: Sequence[Array], slope: Sequence[Array], k: int) -> Array:
     """Coefficient k of z where z' = slope * x'."""
     return reduce(add, [speed[j] * slope[k - j] for j in range(1, k + 1)]) / k
 
 
-def _convolve(a: Coefficients, b: Coefficients, k: int) -> Array:
+def _convolve(a: Sequence[Array], b: Sequence[Array], k: int) -> Array:
     return reduce(add, [a[j] * b[k - j] for j in range(k + 1)])
 
 
-def _convolve_self(a: Coefficients, k: int) -> Array:
+def _convolve_self(a: Sequence[Array], k: int) -> Array:
     middle = [a[k // 2] * a[k // 2]] if k % 2 == 0 else []
     return reduce(add, [*middle, *(2 * a[j] * a[k - j] for j in range((k + 1) // 2))])

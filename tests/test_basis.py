@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from seponet.basis import Basis, Chebyshev, Fourier, Legendre, Orthonormal, Sine, gauss, quadrature
 from seponet.domain import Interval, Periodic, Trace
 from seponet.functions.gaussian import KarhunenLoeve
@@ -61,13 +62,13 @@ def test_each_derivative_is_the_difference_quotient_of_the_one_before(basis: Bas
 
 @pytest.mark.parametrize("basis", everything(9), ids=lambda b: type(b).__name__)
 def test_traced_points_equal_known_points(basis: Basis) -> None:
-    x = jnp.linspace(-0.5, 2.0, 33)
-    known, traced = basis(x, 4), jax.jit(lambda x: basis(x, 4))(x)
-    scale = jnp.abs(known).max(axis=(1, 2), keepdims=True)
+    x = jnp.linspace(-0.4, 1.9, 33)
+    known = np.asarray(basis(x, 4))
+    scale = np.abs(known).max(axis=(1, 2), keepdims=True)
+    traced, slopes = jax.jit(lambda x: jax.jvp(lambda x: basis(x, 4), (x,), (jnp.ones_like(x),)))(x)
     np.testing.assert_allclose(traced / scale, known / scale, rtol=0, atol=1e-13)
     # Automatic differentiation sees through the splitting of phases and the search of knots.
-    slope = jax.vmap(jax.grad(lambda x: basis(x[None], 0)[0, 0].sum()))(x[1:-1])
-    np.testing.assert_allclose(slope, known[1, 1:-1].sum(axis=1), rtol=0, atol=1e-11 * jnp.abs(known[1]).max())
+    np.testing.assert_allclose(slopes[:-1] / scale[1:], known[1:] / scale[1:], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_traced_points_equal_known_points(basis: Basis) -> None:
         (Fourier, Periodic(0.0, 2 * np.pi), 2e-5),
         (Sine, Interval(0.0, 1.0), 1e-6),
         (Legendre, Interval(-1.0, 1.0), 1e-4),
-        (Legendre, Interval(0.0, 1.0), 1e-4),
+        (Legendre, Interval(0.0, 1.0), 3e-4),
         (Chebyshev, Interval(-1.0, 1.0), 1e-4),
         (Chebyshev, Interval(0.0, 2 * np.pi), 5e-4),
     ],

@@ -10,7 +10,6 @@ from seponet import taylor
 
 ORDER = 4
 
-# One jitted function per test keeps the compile time, which is all of the cost here, to one program.
 rules = {
     "exp": (jnp.exp, taylor.exp),
     "sin": (jnp.sin, taylor.sin),
@@ -24,11 +23,11 @@ rules = {
 
 
 def series(seed: int = 0, shape: tuple[int, ...] = (3, 2), order: int = ORDER) -> jax.Array:
-    return jax.random.normal(jax.random.key(seed), (order + 1, *shape))
+    return jnp.asarray(np.random.default_rng(seed).normal(size=(order + 1, *shape)))
 
 
 @pytest.mark.parametrize("name", rules)
-@pytest.mark.parametrize("order", [0, 1, ORDER + 1])
+@pytest.mark.parametrize("order", [0, ORDER])
 def test_rule_equals_nested_jvp(name, order):
     function, rule = rules[name]
     x = series(order=order)
@@ -50,18 +49,22 @@ def test_product_of_polynomials():
 
 
 def test_pythagoras_holds_for_series():
-    s, c = taylor.sin_cos(series())
-    one = taylor.multiply(s, s) + taylor.multiply(c, c)
+    @jax.jit
+    def sum_of_squares(x):
+        s, c = taylor.sin_cos(x)
+        return taylor.multiply(s, s) + taylor.multiply(c, c)
+
+    one = sum_of_squares(series())
     np.testing.assert_allclose(one[0], 1.0, atol=1e-12)
     np.testing.assert_allclose(one[1:], 0.0, atol=1e-12)
 
 
 def test_derivatives_are_unnormalised():
-    x = jnp.linspace(-1, 1, 5)
-    got = taylor.derivatives(lambda y: jnp.concatenate([y**5, jnp.exp(2 * y)], -1), x, 3)
+    x = np.linspace(-1, 1, 5)
+    got = jax.jit(lambda x: taylor.derivatives(lambda y: jnp.concatenate([y**5, jnp.exp(2 * y)], -1), x, 3))(x)
     assert got.shape == (4, 5, 2)
     np.testing.assert_allclose(got[..., 0], [x**5, 5 * x**4, 20 * x**3, 60 * x**2], atol=1e-13)
-    np.testing.assert_allclose(got[..., 1], [2**k * jnp.exp(2 * x) for k in range(4)], rtol=1e-13)
+    np.testing.assert_allclose(got[..., 1], [2**k * np.exp(2 * x) for k in range(4)], rtol=1e-13)
 
 
 def test_partials_of_three_coordinates():
@@ -69,12 +72,12 @@ def test_partials_of_three_coordinates():
         x, y, z = p[..., :1], p[..., 1:2], p[..., 2:]
         return jnp.sin(2 * x) * y**3 * jnp.exp(3 * z)
 
-    p = jax.random.normal(jax.random.key(1), (4, 3))
-    got = taylor.partials(function, p, (1, 2, 1))
+    p = np.random.default_rng(1).normal(size=(4, 3))
+    got = np.asarray(jax.jit(lambda p: taylor.partials(function, p, (1, 2, 1)))(p))
     assert got.shape == (2, 3, 2, 4, 1)
     x, y, z = p.T
-    np.testing.assert_allclose(got[1, 2, 0, :, 0], 2 * jnp.cos(2 * x) * 6 * y * jnp.exp(3 * z), rtol=1e-12)
-    np.testing.assert_allclose(got[0, 1, 1, :, 0], jnp.sin(2 * x) * 3 * y**2 * 3 * jnp.exp(3 * z), rtol=1e-12)
+    np.testing.assert_allclose(got[1, 2, 0, :, 0], 2 * np.cos(2 * x) * 6 * y * np.exp(3 * z), rtol=1e-12)
+    np.testing.assert_allclose(got[0, 1, 1, :, 0], np.sin(2 * x) * 3 * y**2 * 3 * np.exp(3 * z), rtol=1e-12)
 
 
 def test_partials_want_an_order_for_each_coordinate():

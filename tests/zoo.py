@@ -6,7 +6,6 @@ from seponet import Derivative, Domain, Periodic, Problem, Residual, Robin, Valu
 from seponet.functions import GaussianField, Scalar, SpectralField, Vector
 
 
-
 class Poisson(Problem):
     r"""Learn $u \mapsto s$ where $s_{xx} + s_{yy} = u(x, y)$ and $s = 0$ on all four walls: no time."""
 

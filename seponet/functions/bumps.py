@@ -45,15 +45,13 @@ class Bumps(Space):
                 raise ValueError(f"{name} must be a range (low, high); got ({low}, {high})")
 
     def draw(self, key: PRNGKeyArray, n: int) -> dict[str, Float[Array, "n count ..."]]:
-        amplitude, sharpness, centre = jax.random.split(key, 3)
-        shape = (n, self.count)
-        return {
-            "amplitude": jax.random.uniform(amplitude, shape, minval=self.amplitude[0], maxval=self.amplitude[1]),
-            "sharpness": jax.random.uniform(sharpness, shape, minval=self.sharpness[0], maxval=self.sharpness[1]),
-            "centre": jax.random.uniform(
-                centre, (*shape, len(self.domain)), minval=self.centre[0], maxval=self.centre[1]
-            ),
+        ranges = {"amplitude": self.amplitude, "sharpness": self.sharpness, "centre": self.centre}
+        counts = {"amplitude": self.count, "sharpness": self.count, "centre": self.count * len(self.domain)}
+        drawn = {
+            name: jax.random.uniform(key, (n, counts[name]), minval=low, maxval=high)
+            for (name, (low, high)), key in zip(ranges.items(), jax.random.split(key, 3), strict=True)
         }
+        return drawn | {"centre": drawn["centre"].reshape(n, self.count, len(self.domain))}
 
     def evaluate(self, parameters: dict[str, Array], where: Where, alpha: MultiIndex) -> Float[Array, "n *places"]:
         w, centres = parameters["sharpness"], jnp.moveaxis(parameters["centre"], 2, 0)

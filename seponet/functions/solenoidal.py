@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Float64, PRNGKeyArray
 from ..basis import Fourier
 from ..domain import Domain, MultiIndex, add, multi_index
 from ..locations import Where
-from .space import Space, expand
+from .space import Space, expand, normal
 from .spectral import eigenvalues, truncate
 
 TAIL = 1e-10
@@ -74,8 +74,7 @@ class SolenoidalField(Space):
 
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n size size"]:
         """The coefficients of the stream function."""
-        deviations = jnp.asarray(self.deviations)
-        coefficients = deviations[None] * jax.random.normal(key, (n, *deviations.shape))
+        coefficients = normal(key, n, self.deviations)
         grid = self.sensors(self.resolution)
 
         def speed(coefficients: Float[Array, "size size"]) -> Float[Array, ""]:

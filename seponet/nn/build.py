@@ -132,7 +132,9 @@ def _decoder(problem: Problem, config: ModelConfig) -> CP | Tucker:
     axes = problem.domain.names
     if _choose("decoder", config.decoder, ("cp", "tucker")) == "cp":
         if not isinstance(config.rank, int):
-            raise ValueError(f"the CP decoder has one rank, a number; got {config.rank!r} (for Tucker, decoder='tucker')")
+            raise ValueError(
+                f"the CP decoder has one rank, a number; got {config.rank!r} (for Tucker, decoder='tucker')"
+            )
         return CP(config.rank)
     if isinstance(config.rank, int):
         return Tucker((config.rank,) * len(axes))
@@ -165,9 +167,13 @@ def _trunks(
         if kinds[name] in BASES:
             family = BASES[kinds[name]]
             if family is Fourier and not axis.periodic:
-                raise ValueError(f"a Fourier trunk needs a periodic axis; {name} is an interval: use legendre or chebyshev")
+                raise ValueError(
+                    f"a Fourier trunk needs a periodic axis; {name} is an interval: use legendre or chebyshev"
+                )
             if axis.periodic and name in exact and family is not Fourier:
-                raise ValueError(f"{kinds[name]} functions aren't periodic; use fourier along {name}, or impose {name} softly")
+                raise ValueError(
+                    f"{kinds[name]} functions aren't periodic; use fourier along {name}, or impose {name} softly"
+                )
             traces = [p.traces if p is not None else () for p in projectors]
             made.append(BasisTrunk(tuple(Orthonormal(family, axis, ranks[i], t) for t in traces)))
         else:
@@ -179,12 +185,12 @@ def _trunks(
     return tuple(made)
 
 
-def _joint_trunk(
-    problem: Problem, config: ModelConfig, exact: tuple[str, ...], rank: int, key: PRNGKeyArray
-) -> Any:
+def _joint_trunk(problem: Problem, config: ModelConfig, exact: tuple[str, ...], rank: int, key: PRNGKeyArray) -> Any:
     kinds = set(_per_axis(problem, config.trunk).values())
     if len(kinds) != 1 or not kinds <= set(NETWORKS):
-        raise ValueError(f"a DeepONet has one learned trunk for all axes: one of {', '.join(NETWORKS)}; got {config.trunk!r}")
+        raise ValueError(
+            f"a DeepONet has one learned trunk for all axes: one of {', '.join(NETWORKS)}; got {config.trunk!r}"
+        )
     periodic = [axis.periodic and name in exact for name, axis in problem.domain.axes]
     out = len(problem.fields) * rank
     if not any(periodic):

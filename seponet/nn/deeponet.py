@@ -1,6 +1,7 @@
 """Deep operator networks: one trunk of all coordinates. Two forms, because an honest comparison needs both."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import taylor
-from ..calculus import Joint, Request, joint_features, places_of
+from ..features import Joint, Request, joint_features, places_of
 from ..conditions import Face
 from ..constraints import Evaluator, make_projectors
 from ..domain import MultiIndex, order
@@ -30,6 +31,8 @@ class DeepONet(OperatorNetwork):
     - `rank`: the number of basis functions of each field.
     - the others: see `OperatorNetwork`.
     """
+
+    separable: ClassVar[bool] = False
 
     problem: Problem = eqx.field(static=True)
     exact: tuple[str, ...] = eqx.field(static=True)
@@ -85,6 +88,8 @@ class RepeatedDeepONet(OperatorNetwork):
     each *pair* of a function and a point. Its conditions are always soft.
     """
 
+    separable: ClassVar[bool] = False
+
     problem: Problem = eqx.field(static=True)
     exact: tuple[str, ...] = eqx.field(static=True)
     sensors: Sensors = eqx.field(static=True)
@@ -135,17 +140,15 @@ class Repeated(eqx.Module):
                 total = total + weight * c * derivative(*repeated).reshape(total.shape)
         return total
 
-    def split(self) -> tuple[tuple[Array, ...], Callable[..., "Repeated"]]:
-        coordinates = tuple(p for points in self.places for p in points.points)
+    def split(self) -> tuple[tuple[Array, ...], "Repeated"]:
+        names = self.places[0].names
+        rows = tuple(p for points in self.places for p in points.points)
+        return rows, Repeated(self.trunk, (Points(names, ()),) * len(self.places), self.weights, ())
 
-        def join(rows: tuple[Array, ...]) -> Repeated:
-            axes = len(self.places[0].points)
-            places = tuple(
-                Points(points.names, tuple(rows[i * axes : (i + 1) * axes])) for i, points in enumerate(self.places)
-            )
-            return Repeated(self.trunk, places, self.weights, (rows[0].shape[0],))
-
-        return coordinates, join
+    def join(self, rows: tuple[Array, ...]) -> "Repeated":
+        names, axes = self.places[0].names, len(self.places[0].names)
+        places = tuple(Points(names, rows[i * axes : (i + 1) * axes]) for i in range(len(self.places)))
+        return Repeated(self.trunk, places, self.weights, rows[0].shape)
 
 
 def _reverse(function: Callable[..., Array], axis: int) -> Callable[..., Array]:

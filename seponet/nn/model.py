@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..calculus import Features, Request
+from ..features import Features, Request
 from ..conditions import Face
 from ..constraints import Evaluator, make_lift
 from ..functions import Functions
@@ -30,6 +30,9 @@ class OperatorNetwork(eqx.Module):
     - `branch`: code -> one row of outputs for each function.
     - `whitening`: outputs -> coefficients, or None if they are the same.
     """
+
+    separable: eqx.AbstractClassVar[bool]
+    """Whether a grid is cheaper than as many scattered points."""
 
     problem: eqx.AbstractVar[Problem]
     exact: eqx.AbstractVar[tuple[str, ...]]

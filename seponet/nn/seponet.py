@@ -1,10 +1,11 @@
 """The separable operator network."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import equinox as eqx
 
-from ..calculus import Request, Separable, separable_features
+from ..features import Request, Separable, separable_features
 from ..conditions import Face
 from ..locations import Where
 from ..problem import Problem
@@ -27,6 +28,8 @@ class SepONet(OperatorNetwork):
     - `decoder`: `CP` or `Tucker`.
     - the others: see `OperatorNetwork`.
     """
+
+    separable: ClassVar[bool] = True
 
     problem: Problem = eqx.field(static=True)
     exact: tuple[str, ...] = eqx.field(static=True)

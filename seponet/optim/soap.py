@@ -160,6 +160,7 @@ def _direction(moments: Moments, step: Array, b1: float, b2: float, eps: float) 
     first, second, left, right = moments
     # A preconditioned matrix has one gradient less in its moments: the first went to the bases.
     n = step + 1 if left is None and right is None else jnp.maximum(step, 1)
+    n = n.astype(first.dtype)  # or the powers below would make float32 updates float64 when x64 is on
     direction = (first / (1 - b1**n)) / (jnp.sqrt(second / (1 - b2**n)) + eps)
     if left is not None:
         direction = left.basis @ direction
@@ -200,10 +201,6 @@ def _iterate(side: Side) -> tuple[Side, Int[Array, " n"], Float[Array, "n n"]]:
     """
     covariance, basis = side
     image = covariance @ basis
-    rayleigh = jnp.sum(basis * image, axis=0)
-    order = jnp.argsort(rayleigh, descending=True)
-    # The shift keeps the eigenvectors. Without it, directions whose eigenvalues are below round-off would be drawn at
-    # random at each refresh, and their second moments would belong to other directions.
-    shift = 10 * jnp.finfo(basis.dtype).eps * jnp.sum(rayleigh)
-    new = jnp.linalg.qr((image + shift * basis)[:, order])[0]
+    order = jnp.argsort(jnp.sum(basis * image, axis=0), descending=True)
+    new = jnp.linalg.qr(image[:, order])[0]
     return Side(covariance, new), order, new.T @ basis

@@ -51,7 +51,9 @@ def solve_advection(
     reference_points = (points - lower) / half - 1
     remaining = chebyshev.chebval(reference_points, travel_time)[:, None, :] - times[:, None]
     # One function at a time: Clenshaw's recurrence then works in cache.
-    feet = np.stack([_invert(*args) for args in zip(travel_time.T, half * slowness.T, np.maximum(remaining, 0), strict=True)])
+    feet = np.stack(
+        [_invert(*args) for args in zip(travel_time.T, half * slowness.T, np.maximum(remaining, 0), strict=True)]
+    )
     feet = lower + half * (feet + 1)
     with double_precision():
         return np.where(remaining >= 0, np.asarray(initial(feet)), np.asarray(inflow(np.maximum(-remaining, 0))))

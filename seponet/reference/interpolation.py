@@ -5,12 +5,16 @@ from jaxtyping import Float
 from scipy.interpolate import make_interp_spline
 
 
-def spline_matrix(nodes: Float[np.ndarray, " nodes"], points: Float[np.ndarray, " points"]) -> Float[np.ndarray, "points nodes"]:
+def spline_matrix(
+    nodes: Float[np.ndarray, " nodes"], points: Float[np.ndarray, " points"]
+) -> Float[np.ndarray, "points nodes"]:
     """The quintic spline through `nodes`: sixth order, far below the error of a second-order scheme."""
     return make_interp_spline(nodes, np.eye(nodes.shape[0]), k=5)(points)
 
 
-def fourier_matrix(nodes: int, points: Float[np.ndarray, " points"], period: float) -> Float[np.ndarray, "points {nodes}"]:
+def fourier_matrix(
+    nodes: int, points: Float[np.ndarray, " points"], period: float
+) -> Float[np.ndarray, "points {nodes}"]:
     """The trigonometric polynomial through `nodes` equispaced values on [0, period)."""
     modes = np.arange(nodes // 2 + 1)
     # Every mode but the mean stands for a pair +-k; the Nyquist mode of an even grid is its own partner.

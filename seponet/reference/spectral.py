@@ -6,13 +6,13 @@ largest initial speed, so that doubling the resolution refines time as well.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import exponax
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from .arguments import check_times, double_precision, sample
 from .interpolation import fourier_matrix
@@ -48,10 +48,7 @@ def solve_burgers(
     lower, period = interval[0], interval[1] - interval[0]
     u = sample(initial, lower + period * np.arange(resolution) / resolution)
 
-    def stepper(dt: jax.Array) -> exponax.BaseStepper:
-        return exponax.stepper.Burgers(1, period, resolution, dt, diffusivity=nu, conservative=True, order=4)  # pyright: ignore[reportArgumentType]
-
-    states = _advance(stepper, u, times, courant * period / resolution / max(np.abs(u).max(), 1e-12))
+    states = _advance(_burgers, nu, period, u, times, courant, np.abs(u).max())
     return states @ fourier_matrix(resolution, points - lower, period).T
 
 
@@ -62,14 +59,14 @@ def solve_navier_stokes(
     points: tuple[Float[np.ndarray, " x"], Float[np.ndarray, " y"]],
     *,
     period: float = 2 * np.pi,
-    resolution: int = 128,
-    courant: float = 0.5,
+    resolution: int = 192,
+    courant: float = 0.75,
 ) -> Flow:
-    r"""Solve $\omega_t + s \cdot \nabla\omega = \nu \Delta\omega$, $\omega = \partial_x s_y - \partial_y s_x$, periodic.
+    r"""Solve $\omega_t + s \cdot \nabla\omega = \nu \Delta\omega$, $\omega = \partial_x s_y - \partial_y s_x$.
 
     **Arguments:**
 
-    - `vorticity`: `(x [n], y [n]) -> [functions, n, n]`, the initial vorticity on the square [0, period)^2.
+    - `vorticity`: `(x [n], y [n]) -> [functions, n, n]`, the initial vorticity on the periodic square [0, period)^2.
     - `times`, `points`: where the solution is wanted: on the grid of all t, x and y.
     - `resolution`: equispaced points per axis, of which the two-thirds rule keeps resolution / 3 modes.
     - `courant`: how far the fastest point moves in a step, in grid spacings.
@@ -78,24 +75,12 @@ def solve_navier_stokes(
     axis = period * np.arange(resolution) / resolution
     w = sample(vorticity, axis, axis)
 
-    def stepper(dt: jax.Array) -> exponax.BaseStepper:
-        # exponax's vorticity is the negative of ours (its velocity is (psi_y, -psi_x) with psi = 1/Laplacian of it), and
-        # a negative convection scale says just that.
-        return exponax.stepper.NavierStokesVorticity(
-            2,
-            period,
-            resolution,
-            dt,  # pyright: ignore[reportArgumentType]
-            diffusivity=nu,
-            vorticity_convection_scale=-1.0,
-            order=4,
-        )
-
     speed = np.sqrt((velocity_from_vorticity(w, period) ** 2).sum(0)).max()
-    states = _advance(stepper, w, times, courant * period / resolution / max(speed, 1e-12))
+    states = _advance(_navier_stokes, nu, period, w, times, courant, speed)
     to_x, to_y = (fourier_matrix(resolution, p, period) for p in points)
-    velocity = np.stack([to_x @ s @ to_y.T for s in velocity_from_vorticity(states, period)])
-    return Flow(velocity, to_x @ states @ to_y.T)
+    # One function at a time: the velocities of all on the solver's grid would be by far the largest array.
+    velocity = np.stack([to_x @ velocity_from_vorticity(w, period) @ to_y.T for w in states], axis=1)
+    return Flow(velocity, np.stack([to_x @ w @ to_y.T for w in states]))
 
 
 def velocity_from_vorticity(
@@ -113,31 +98,51 @@ def velocity_from_vorticity(
     return np.stack([np.fft.irfft2(-1j * l * stream, (n, n)), np.fft.irfft2(1j * k * stream, (n, n))])
 
 
+Stepper = Callable[[Any, Any, int, Any], exponax.BaseStepper]
+"""(nu, period, resolution, dt) -> one step in Fourier space; nu, period and dt may be traced."""
+
+
+def _burgers(nu: Any, period: Any, resolution: int, dt: Any) -> exponax.BaseStepper:
+    return exponax.stepper.Burgers(1, period, resolution, dt, diffusivity=nu, conservative=True, order=4)
+
+
+def _navier_stokes(nu: Any, period: Any, resolution: int, dt: Any) -> exponax.BaseStepper:
+    # exponax's vorticity is the negative of ours (its velocity is (psi_y, -psi_x) where Laplacian psi is it), which is
+    # what a negative convection scale says.
+    return exponax.stepper.NavierStokesVorticity(
+        2, period, resolution, dt, diffusivity=nu, vorticity_convection_scale=-1.0, order=4
+    )
+
+
 def _advance(
-    stepper: Callable[[jax.Array], exponax.BaseStepper],
+    stepper: Stepper,
+    nu: float,
+    period: float,
     initial: Float[np.ndarray, "functions *grid"],
     times: Float[np.ndarray, " t"],
-    longest_step: float,
+    courant: float,
+    speed: float,
 ) -> Float[np.ndarray, "functions t *grid"]:
-    """The states at the given times; equal steps, none longer than `longest_step`, between one time and the next."""
+    """The states at the given times, with equal steps between one time and the next."""
     intervals = np.diff(times, prepend=0.0)
-    counts = np.ceil(intervals / longest_step - 1e-9).astype(np.int32)
-    dimensions = initial.ndim - 1
-
-    def between(state: jax.Array, interval: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        dt, count = interval
-        step = stepper(dt).step_fourier
-        state = jax.lax.fori_loop(0, count, lambda _, s: step(s), state)
-        return state, exponax.ifft(state, num_spatial_dims=dimensions, num_points=initial.shape[-1])[0]
-
-    @jax.jit
-    def run(states: jax.Array, dt: jax.Array, counts: jax.Array) -> jax.Array:
-        def one(state: jax.Array) -> jax.Array:
-            return jax.lax.scan(between, exponax.fft(state[None], num_spatial_dims=dimensions), (dt, counts))[1]
-
-        # A few functions at a time stay in cache and still occupy all cores.
-        return jax.lax.map(one, states, batch_size=8)
-
+    longest = courant * period / initial.shape[-1] / max(speed, 1e-12)
+    counts = np.ceil(intervals / longest - 1e-9).astype(np.int32)
     with double_precision():
-        steps = jnp.asarray(intervals / np.maximum(counts, 1))
-        return np.asarray(run(jnp.asarray(initial), steps, jnp.asarray(counts)))
+        return np.asarray(_run(stepper, nu, period, initial, intervals / np.maximum(counts, 1), counts))
+
+
+@partial(jax.jit, static_argnums=0)
+def _run(stepper: Stepper, nu: Any, period: Any, initial: Array, steps: Array, counts: Array) -> Array:
+    dimensions, resolution = initial.ndim - 1, initial.shape[-1]
+
+    def between(state: Array, interval: tuple[Array, Array]) -> tuple[Array, Array]:
+        dt, count = interval
+        step = stepper(nu, period, resolution, dt).step_fourier
+        state = jax.lax.fori_loop(0, count, lambda _, s: step(s), state)
+        return state, exponax.ifft(state, num_spatial_dims=dimensions, num_points=resolution)[0]
+
+    def one(state: Array) -> Array:
+        return jax.lax.scan(between, exponax.fft(state[None], num_spatial_dims=dimensions), (steps, counts))[1]
+
+    # A few functions at a time stay in cache and still occupy all cores.
+    return jax.lax.map(one, initial, batch_size=8)

@@ -1,0 +1,206 @@
+"""The basis functions of a model at a location, with derivatives, ready to be contracted with coefficients.
+
+Two kinds exist:
+
+- `Separable`: products of one-dimensional factors. One Taylor pass per axis gives every order that any equation or
+  condition needs along it; a multi-index picks one order per axis. A face has one point along its axis and shares the
+  factors of all the others.
+- `Joint`: functions of all coordinates (DeepONet), one array per multi-index.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Protocol, runtime_checkable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .conditions import Face, Term
+from .constraints import Evaluator
+from .domain import MultiIndex, order
+from .locations import Grid, Where
+
+Request = Mapping[Face | None, frozenset[MultiIndex]]
+"""The derivatives needed in the interior (None) and on each face."""
+
+Places = Sequence[tuple[float, Where]]
+"""Weighted locations: one, or the two sides of a jump."""
+
+Weighted = Sequence[tuple[float, MultiIndex]]
+"""A combination of derivatives of one field."""
+
+
+@runtime_checkable
+class Features(Protocol):
+    """The basis functions of a model at one location, ready to be contracted with coefficients."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
+        """sum_k beta_k (sum of weight * derivative of phi_k): `[functions, *shape]`."""
+        ...
+
+    def split(self) -> tuple[tuple[Array, ...], "Features"]:
+        """The arrays that differ from row to row of the location (along its first axis), rows leading; and the rest."""
+        ...
+
+    def join(self, rows: tuple[Array, ...]) -> "Features":
+        """The way back, from any slab of rows."""
+        ...
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """How coefficients and one-dimensional factors make a field; see `nn/decoders.py`."""
+
+    def contract(
+        self,
+        coefficients: Array,
+        tables: Sequence[Float[Array, "_ _ _"]],
+        terms: Sequence[tuple[float, tuple[int, ...]]],
+        grid: bool,
+    ) -> Float[Array, "functions *shape"]: ...
+
+
+class Separable(eqx.Module):
+    """Products of one-dimensional factors.
+
+    **Arguments:**
+
+    - `names`: the axes.
+    - `tables`: for each axis all derivatives of all factors, `[orders, fields, rank, points]`.
+    - `decoder`: what combines them.
+    - `grid`: whether the points of the axes are combined as a tensor product or one by one.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    tables: tuple[Float[Array, "_ fields _ _"] | None, ...]
+    decoder: Decoder = eqx.field(static=True)
+    grid: bool = eqx.field(static=True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        sizes = tuple(table.shape[-1] for table in self.tables if table is not None)
+        return sizes if self.grid else sizes[:1]
+
+    def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
+        terms = [(c, tuple(order(alpha, name) for name in self.names)) for c, alpha in combination]
+        return self.decoder.contract(
+            coefficients[:, field], [table[:, field] for table in self.tables if table is not None], terms, self.grid
+        )
+
+    def split(self) -> tuple[tuple[Array, ...], "Separable"]:
+        moving = 1 if self.grid else len(self.tables)
+        rows = tuple(jnp.moveaxis(table, -1, 0) for table in self.tables[:moving] if table is not None)
+        return rows, Separable(self.names, (None,) * moving + self.tables[moving:], self.decoder, self.grid)
+
+    def join(self, rows: tuple[Array, ...]) -> "Separable":
+        slabs = tuple(jnp.moveaxis(r, 0, -1) for r in rows)
+        return Separable(self.names, slabs + self.tables[len(rows) :], self.decoder, self.grid)
+
+
+class Joint(eqx.Module):
+    """Functions of all coordinates.
+
+    **Arguments:**
+
+    - `alphas`, `tables`: the multi-indices and for each the derivative of all functions, `[fields, rank, *shape]`.
+    """
+
+    alphas: tuple[MultiIndex, ...] = eqx.field(static=True)
+    tables: tuple[Float[Array, "fields rank *shape"], ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.tables[0].shape[2:]
+
+    def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
+        basis = total((c, self.tables[self.alphas.index(alpha)][field]) for c, alpha in combination)
+        rows = basis.reshape(basis.shape[0], -1)
+        return jnp.matmul(coefficients[:, field], rows, precision="highest").reshape(-1, *self.shape)
+
+    def split(self) -> tuple[tuple[Array, ...], "Joint"]:
+        return tuple(jnp.moveaxis(table, 2, 0) for table in self.tables), Joint(self.alphas, ())
+
+    def join(self, rows: tuple[Array, ...]) -> "Joint":
+        return Joint(self.alphas, tuple(jnp.moveaxis(r, 0, 2) for r in rows))
+
+
+def request_of(terms: Sequence[Term]) -> dict[Face | None, frozenset[MultiIndex]]:
+    """The derivatives that terms need, collected before anything is computed."""
+    wanted: dict[Face | None, frozenset[MultiIndex]] = {}
+    for term in terms:
+        alphas = frozenset(symbol.alpha for symbol in term.expression.fields)
+        wanted[term.face] = wanted.get(term.face, frozenset()) | alphas
+    return wanted
+
+
+def places_of(face: Face | None, where: Where) -> Places:
+    """The weighted locations that make a face; the interior is one with weight 1."""
+    if face is None:
+        return [(1.0, where)]
+    return [(weight, where.fix(face.axis, node)) for node, weight in zip(face.nodes, face.weights, strict=True)]
+
+
+def separable_features(
+    names: tuple[str, ...],
+    trunks: Sequence[Callable[[Array, int], Float[Array, "orders fields rank n"]]],
+    decoder: Decoder,
+    where: Where,
+    boundary: Where,
+    request: Request,
+) -> dict[Face | None, Separable]:
+    """One Taylor pass per axis, at the points of the interior and the nodes of the faces together."""
+    grid = isinstance(where, Grid)
+    shared = boundary is where
+    tables: list[Array] = []
+    edges: list[Array] = []
+    ends: list[dict[float, Array]] = []
+    for name, trunk in zip(names, trunks, strict=True):
+        highest = max((order(alpha, name) for alphas in request.values() for alpha in alphas), default=0)
+        nodes = tuple(
+            dict.fromkeys(n for face in request if face is not None and face.axis == name for n in face.nodes)
+        )
+        inside, outside = where[name], boundary[name]
+        parts = [inside, jnp.asarray(nodes, inside.dtype)] + ([] if shared else [outside])
+        table = trunk(jnp.concatenate(parts), highest)
+        n = inside.shape[0]
+        tables.append(table[..., :n])
+        ends.append({node: table[..., n + i : n + i + 1] for i, node in enumerate(nodes)})
+        edges.append(table[..., :n] if shared else table[..., n + len(nodes) :])
+    made: dict[Face | None, Separable] = {}
+    for face in request:
+        if face is None:
+            made[face] = Separable(names, tuple(tables), decoder, grid)
+            continue
+        own = names.index(face.axis)
+        edge = total((w, ends[own][node]) for node, w in zip(face.nodes, face.weights, strict=True))
+        if not isinstance(boundary, Grid):
+            edge = jnp.broadcast_to(edge, (*edge.shape[:-1], boundary.shape[0]))
+        made[face] = Separable(
+            names, tuple(edge if i == own else e for i, e in enumerate(edges)), decoder, isinstance(boundary, Grid)
+        )
+    return made
+
+
+def joint_features(
+    evaluators: Sequence[Evaluator], where: Where, boundary: Where, request: Request
+) -> dict[Face | None, Joint]:
+    """The derivatives of functions of all coordinates; one evaluator per field."""
+    made: dict[Face | None, Joint] = {}
+    for face, alphas in request.items():
+        places = places_of(face, where if face is None else boundary)
+        chosen = tuple(sorted(alphas))
+        tables = tuple(
+            jnp.stack([total((w, evaluator(place, alpha)) for w, place in places) for evaluator in evaluators])
+            for alpha in chosen
+        )
+        made[face] = Joint(chosen, tables)
+    return made
+
+
+def total(parts: Iterable[tuple[float, Array]]) -> Array:
+    return reduce(add, [value if weight == 1.0 else weight * value for weight, value in parts])

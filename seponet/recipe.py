@@ -1,0 +1,193 @@
+"""Recipes: what to train, as data. A recipe is a TOML file with the tables [model] and [train]."""
+
+import dataclasses
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .nn.build import ModelConfig
+
+PACKAGED = Path(__file__).parent / "recipes"
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained. The defaults suit learned trunks; the recipes set what suits them.
+
+    **Arguments:**
+
+    - `steps`: optimizer steps.
+    - `functions`: input functions in a batch.
+    - `points`: collocation points along each axis: a number, or a mapping from axes.
+    - `sampling`: "uniform", "stratified", "gauss" or "adaptive", or a mapping from axes (see `sampling.Sampler`).
+    - `resample`: steps between new functions and points.
+    - `weights`: by axis, the weight of the soft conditions on its faces; "equation" is that of the equations.
+    - `normalise`: divide the loss of each function by that of its lift alone, so that all functions count alike.
+    - `causality`: see `loss.physics_loss`; 0 is off.
+    - `balance`: steps between two updates of weights that make the gradients of all terms equally long; 0 is off.
+    - `whitening`: "none", "diagonal" or "full" (`conditioning.whiten`); `amplitude` is its amplitude.
+    - `optimizer`, `optimizer_options`: "adam", "soap" or "muon", and their arguments.
+    - `schedule`, `schedule_options`: "constant", "exponential", "cosine" or "warmup_stable_decay"; `rate` is the
+        (highest) learning rate.
+    - `clip`: largest norm of a gradient; 0 is off.
+    - `average`: decay of an average of the weights that is used for evaluation; 0 is off.
+    - `finish`: L-BFGS steps on a fixed batch after the last step.
+    - `precision`: "float32" or "float64".
+    - `rows`: rows of the first axis in a slab of the loss; 0 lets `plan` choose.
+    - `data_weight`: weight of supervised pairs, if any are given.
+    - `block`: steps in one dispatch.
+    - `validate`, `checkpoint`: seconds between validations and between checkpoints.
+    - `keep`: how many of the newest checkpoints are kept, besides the best one.
+    - `rollbacks`: how often a diverged run may go back to its last good state with half the step.
+    """
+
+    steps: int = 10_000
+    functions: int = 100
+    points: int | Mapping[str, int] = 32
+    sampling: str | Mapping[str, str] = "stratified"
+    resample: int = 2
+    weights: Mapping[str, float] = field(default_factory=dict)
+    normalise: bool = True
+    causality: float = 0.0
+    balance: int = 0
+    whitening: str = "none"
+    amplitude: float = 1.0
+    optimizer: str = "soap"
+    optimizer_options: Mapping[str, Any] = field(default_factory=dict)
+    rate: float = 3e-3
+    schedule: str = "cosine"
+    schedule_options: Mapping[str, Any] = field(default_factory=dict)
+    clip: float = 0.0
+    average: float = 0.0
+    finish: int = 0
+    precision: str = "float32"
+    rows: int = 0
+    data_weight: float = 1.0
+    block: int = 50
+    validate: float = 10.0
+    checkpoint: float = 30.0
+    keep: int = 2
+    rollbacks: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "functions", "resample", "block", "keep"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"train.{name} must be at least 1; got {getattr(self, name)}")
+        for name, known in (("precision", ("float32", "float64")), ("whitening", ("none", "diagonal", "full"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"train.{name} must be one of {', '.join(known)}; got {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model and how to train it."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    @classmethod
+    def from_dict(cls, tables: Mapping[str, Any], source: str = "the recipe") -> "Recipe":
+        """Check every key and type; `source` says in errors where they come from."""
+        _known_keys(tables, ("model", "train"), source, "table")
+        return cls(
+            _make(ModelConfig, tables.get("model", {}), f"{source}, [model]"),
+            _make(TrainConfig, tables.get("train", {}), f"{source}, [train]"),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"model": _plain(self.model), "train": _plain(self.train)}
+
+    def changed(self, changes: Mapping[str, Any]) -> "Recipe":
+        """With `{"train.steps": 300}` and the like applied."""
+        tables = self.to_dict()
+        for key, value in changes.items():
+            table, _, name = key.partition(".")
+            if table not in tables or not name:
+                raise ValueError(f"a setting is written model.<key> or train.<key>, for instance train.steps; got {key!r}")
+            head, _, tail = name.partition(".")
+            if tail:
+                inner = tables[table].get(head)
+                tables[table][head] = {**(inner if isinstance(inner, dict) else {}), tail: value}
+            else:
+                tables[table][head] = value
+        return Recipe.from_dict(tables, "the settings")
+
+
+def load_recipe(recipe: "str | Path | Recipe", problem: str | None = None) -> Recipe:
+    """A recipe by name ("quick", "best", "paper": the one of the problem, else the general one) or from a file."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    name = str(recipe)
+    candidates = [PACKAGED / problem / f"{name}.toml"] if problem else []
+    candidates += [PACKAGED / f"{name}.toml", Path(name)]
+    for path in candidates:
+        if path.is_file() and path.suffix == ".toml":
+            try:
+                return Recipe.from_dict(tomllib.loads(path.read_text()), str(path.name))
+            except tomllib.TOMLDecodeError as error:
+                raise ValueError(f"{path} is not valid TOML: {error}") from None
+    known = recipes_of(problem)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise ValueError(f"there is no recipe {name!r}{hint}; choose one of {', '.join(known)}, or give a .toml file")
+
+
+def recipes_of(problem: str | None) -> list[str]:
+    """The names of the packaged recipes for a problem."""
+    own = {path.stem for path in (PACKAGED / problem).glob("*.toml")} if problem else set()
+    return sorted(own | {path.stem for path in PACKAGED.glob("*.toml")})
+
+
+def _make(kind: type, table: Any, source: str) -> Any:
+    if not isinstance(table, Mapping):
+        raise ValueError(f"{source} must be a table of settings; got {table!r}")
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    _known_keys(table, tuple(fields), source, "setting")
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        kind_of = fields[name].type
+        annotation = kind_of.__name__ if isinstance(kind_of, type) else str(kind_of)
+        values[name] = _check_type(f"{source}: {name}", value, annotation)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+def _check_type(name: str, value: Any, annotation: str) -> Any:
+    if isinstance(value, list):
+        value = tuple(value)
+    if isinstance(value, Mapping) and "Mapping" in annotation:
+        return dict(value)
+    if annotation == "bool":
+        fits = isinstance(value, bool)
+    elif annotation.startswith("int"):
+        fits = isinstance(value, int) and not isinstance(value, bool)
+    elif annotation == "float":
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        value = float(value) if fits else value
+    else:
+        fits = isinstance(value, str) or (isinstance(value, tuple) and "tuple" in annotation) or value is None
+    if not fits:
+        raise ValueError(f"{name} must be {annotation}; got {value!r}")
+    return value
+
+
+def _known_keys(table: Mapping[str, Any], known: tuple[str, ...], source: str, what: str) -> None:
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+            raise ValueError(f"{source} has an unknown {what} {key!r}{hint}")
+
+
+def _plain(config: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for f in dataclasses.fields(config):
+        value = getattr(config, f.name)
+        if value is not None:
+            made[f.name] = dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
+    return made

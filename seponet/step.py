@@ -1,0 +1,241 @@
+"""One training step, and many of them in one dispatch."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from .calculus import evaluate
+from .conditions import Term
+from .expression import Symbol
+from .functions import Functions
+from .locations import Grid
+from .loss import Collocation, Losses, lift_losses, physics_loss
+from .nn.fixed import trainable
+from .nn.model import OperatorNetwork
+from .optim import average, make_optimizer, make_schedule
+from .recipe import TrainConfig
+from .sampling import Density, Sampler
+
+
+class Data(eqx.Module):
+    """Pairs of inputs and solutions, for those who have some.
+
+    **Arguments:**
+
+    - `inputs`: the input functions.
+    - `where`: the grid of the solutions.
+    - `values`: for each field `[functions, *grid]`.
+    """
+
+    inputs: dict[str, Functions]
+    where: Grid
+    values: dict[str, Float[Array, "functions *grid"]]
+
+
+class Batch(eqx.Module):
+    """The functions and points of a step, and for each function one over the loss of its lift."""
+
+    inputs: dict[str, Functions]
+    collocation: Collocation
+    scale: Float[Array, " functions"]
+
+
+class TrainState(eqx.Module):
+    """All that changes in training, and so what a checkpoint holds.
+
+    - `step`: steps done.
+    - `weights`: the trainable arrays of the model; `mean` their average, if one is kept.
+    - `optimizer`: the optimizer's state.
+    - `balance`: factors of the terms' weights.
+    - `density`: of an adaptive sampler.
+    - `rate`: a factor of the learning rate, halved whenever the run had to go back.
+    """
+
+    step: Int[Array, ""]
+    weights: PyTree
+    mean: PyTree
+    optimizer: PyTree
+    balance: Float[Array, " terms"]
+    density: Density
+    rate: Float[Array, ""]
+
+
+class Record(eqx.Module):
+    """What a block of steps reports: its last losses, and whether every step was finite."""
+
+    loss: Float[Array, ""]
+    terms: Float[Array, " terms"]
+    finite: Bool[Array, ""]
+
+
+class Stepper:
+    """The training step of a model under a configuration.
+
+    Functions and points follow from the seed and the number of the step alone, so a run that goes on from a checkpoint
+    sees what the uninterrupted one would have seen. A step whose gradient is not finite is not applied.
+
+    **Arguments:**
+
+    - `model`: the model to train.
+    - `config`: how.
+    - `rows`: rows of the first axis in one slab of the loss.
+    - `key`: the seed of functions and points.
+    - `data`: supervised pairs to mix in.
+    """
+
+    def __init__(
+        self, model: OperatorNetwork, config: TrainConfig, rows: int, key: PRNGKeyArray, data: Data | None = None
+    ) -> None:
+        self.config, self.rows, self.key, self.data = config, rows, key, data
+        self.problem = model.problem
+        self.terms = model.problem.terms(model.exact)
+        self.sampler = Sampler.of(self.problem.domain, config.points, config.sampling, not model.separable)
+        self.weights = _term_weights(self.terms, config)
+        self.optimizer = _optimizer(config)
+        self.trained, self.frozen = eqx.partition(model, trainable(model))
+        self.run = eqx.filter_jit(self._run)
+
+    def start(self) -> TrainState:
+        """The state before the first step."""
+        return TrainState(
+            step=jnp.zeros((), int),
+            weights=self.trained,
+            mean=self.trained if self.config.average else None,
+            optimizer=self.optimizer.init(self.trained),
+            balance=jnp.ones(len(self.terms)),
+            density=self.sampler.density(),
+            rate=jnp.ones(()),
+        )
+
+    def model(self, state: TrainState) -> OperatorNetwork:
+        """The model to evaluate: with averaged weights if an average is kept."""
+        return eqx.combine(state.weights if state.mean is None else state.mean, self.frozen)
+
+    def batch(self, state: TrainState) -> Batch:
+        """The functions and points that a step uses."""
+        key = jax.random.fold_in(self.key, state.step // self.config.resample)
+        for_inputs, for_points = jax.random.split(key)
+        inputs = self.problem.sample(for_inputs, self.config.functions) if self.problem.inputs else {}
+        collocation = self.sampler.draw(for_points, state.density)
+        functions = self.config.functions if inputs else 1
+        if not self.config.normalise:
+            return Batch(inputs, collocation, jnp.ones(functions))
+        model = eqx.combine(state.weights, self.frozen)
+        losses = jnp.sum(self.weights[:, None] * lift_losses(model, inputs, collocation, functions), axis=0)
+        return Batch(inputs, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30))
+
+    def loss(self, weights: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, Losses]:
+        """The weighted sum over terms, averaged over functions, plus that of supervised pairs."""
+        model = eqx.combine(weights, self.frozen)
+        scaled = (self.weights * balance)[:, None] * batch.scale[None] / batch.scale.shape[0]
+        losses = physics_loss(model, batch.inputs, batch.collocation, scaled, self.rows, self.config.causality)
+        if self.data is None:
+            return losses.total, losses
+        return losses.total + self.config.data_weight * self._data_loss(model, step), losses
+
+    def _run(self, state: TrainState, steps: Int[Array, ""]) -> tuple[TrainState, Record]:
+        """`steps` steps in one dispatch; their number is not compiled in."""
+        nothing = Record(jnp.zeros(()), jnp.zeros(len(self.terms)), jnp.asarray(True))
+        arrays, static = eqx.partition(self.batch(state), eqx.is_array)
+
+        def body(_: Any, carry: Any) -> Any:
+            state, arrays, record = carry
+            fresh = state.step % self.config.resample == 0
+            arrays = jax.lax.cond(
+                fresh, lambda: eqx.partition(self.batch(state), eqx.is_array)[0], lambda: arrays
+            )
+            state, new = self._step(state, eqx.combine(arrays, static))
+            return state, arrays, Record(new.loss, new.terms, record.finite & new.finite)
+
+        state, _, record = jax.lax.fori_loop(0, steps, body, (state, arrays, nothing))
+        return state, record
+
+    def _step(self, state: TrainState, batch: Batch) -> tuple[TrainState, Record]:
+        state = self._adjust(state, batch)
+        (loss, losses), gradient = jax.value_and_grad(self.loss, has_aux=True)(
+            state.weights, state.balance, batch, state.step
+        )
+        updates, optimizer = self.optimizer.update(gradient, state.optimizer, state.weights)
+        updates = jax.tree.map(lambda u: state.rate * u, updates)
+        finite = jnp.isfinite(loss) & jnp.isfinite(optax.global_norm(updates))
+        weights = optax.apply_updates(state.weights, updates)
+        mean = None if state.mean is None else average(weights, state.mean, state.step, self.config.average)
+        new = TrainState(
+            state.step, weights, mean, optimizer, state.balance, state.density, state.rate
+        )
+        kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, state)
+        kept = eqx.tree_at(lambda s: s.step, kept, state.step + 1)
+        terms = jnp.mean(losses.table * batch.scale[None], axis=1)
+        return kept, Record(loss, terms, finite)
+
+    def _adjust(self, state: TrainState, batch: Batch) -> TrainState:
+        """Slow changes: the balance of the terms, the density of adaptive points."""
+        if self.config.balance:
+            due = state.step % self.config.balance == 0
+            balance = jax.lax.cond(due, lambda: self._balanced(state, batch), lambda: state.balance)
+            state = eqx.tree_at(lambda s: s.balance, state, balance)
+        if any(d is not None for d in state.density):
+            few = {name: functions[:8] for name, functions in batch.inputs.items()}
+            model = eqx.combine(state.weights, self.frozen)
+            due = state.step % self.config.resample == 0
+            density = jax.lax.cond(
+                due,
+                lambda: self.sampler.adapt(state.density, model, few, batch.collocation),
+                lambda: state.density,
+            )
+            state = eqx.tree_at(lambda s: s.density, state, density)
+        return state
+
+    def _balanced(self, state: TrainState, batch: Batch) -> Float[Array, " terms"]:
+        """Factors that give every term a gradient of the same length as the first one's (Wang et al. 2021)."""
+
+        def length(one: Array) -> Array:
+            gradient = jax.grad(lambda w: self.loss(w, one, batch, state.step)[0])(state.weights)
+            return optax.global_norm(gradient)
+
+        lengths = jax.lax.map(length, jnp.eye(len(self.terms)))
+        target = lengths[0] / jnp.maximum(lengths, 1e-6 * jnp.max(lengths))
+        started = state.step > 0
+        return jnp.where(started, 0.9 * state.balance + 0.1 * target, target)
+
+    def _data_loss(self, model: OperatorNetwork, step: Array) -> Float[Array, ""]:
+        data = self.data
+        if data is None:
+            return jnp.zeros(())
+        total = next(iter(data.values.values())).shape[0]
+        key = jax.random.fold_in(jax.random.fold_in(self.key, 1), step)
+        chosen = jax.random.randint(key, (min(self.config.functions, total),), 0, total)
+        inputs = {name: functions[chosen] for name, functions in data.inputs.items()}
+        symbols = [Symbol("field", name) for name in data.values]
+        found = evaluate(model, inputs, data.where, symbols)
+        errors = [found[s] - data.values[s.name][chosen] for s in symbols]
+        sizes = [jnp.mean(data.values[s.name] ** 2) + 1e-30 for s in symbols]
+        return sum((jnp.mean(e**2) / size for e, size in zip(errors, sizes, strict=True)), jnp.zeros(()))
+
+
+def _term_weights(terms: tuple[Term, ...], config: TrainConfig) -> Float[Array, " terms"]:
+    axes = {term.face.axis for term in terms if term.face is not None}
+    names = {term.name for term in terms}
+    for key in config.weights:
+        if key not in axes | names | {"equation"}:
+            known = ", ".join(sorted(axes | names))
+            raise ValueError(f"train.weights names {key!r}; the terms and axes with soft conditions are {known}")
+
+    def weight(term: Term) -> float:
+        group = "equation" if term.face is None else term.face.axis
+        return float(config.weights.get(term.name, config.weights.get(group, 1.0)))
+
+    return jnp.asarray([weight(term) for term in terms])
+
+
+def _optimizer(config: TrainConfig) -> optax.GradientTransformation:
+    options = dict(config.schedule_options)
+    if config.schedule in ("cosine", "warmup_stable_decay"):
+        options.setdefault("steps", config.steps)
+    schedule = make_schedule(config.schedule, rate=config.rate, **options)
+    optimizer = make_optimizer(config.optimizer, schedule, **dict(config.optimizer_options))
+    return optax.chain(optax.clip_by_global_norm(config.clip), optimizer) if config.clip else optimizer
