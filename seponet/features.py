@@ -8,6 +8,7 @@ Two kinds exist:
 - `Joint`: functions of all coordinates (DeepONet), one array per multi-index.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
@@ -39,8 +40,17 @@ class Features(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
 
+    @property
+    def rank(self) -> int:
+        """How many products of factors, or functions, are laid out at every point in a contraction."""
+        ...
+
     def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
         """sum_k beta_k (sum of weight * derivative of phi_k): `[functions, *shape]`."""
+        ...
+
+    def flops(self, field: int, combination: Weighted) -> int:
+        """Floating point operations of a contraction for one function."""
         ...
 
     def split(self) -> tuple[tuple[Array, ...], "Features"]:
@@ -63,6 +73,8 @@ class Decoder(Protocol):
         terms: Sequence[tuple[float, tuple[int, ...]]],
         grid: bool,
     ) -> Float[Array, "functions *shape"]: ...
+
+    def flops(self, shape: tuple[int, ...], terms: Sequence[tuple[float, tuple[int, ...]]]) -> int: ...
 
 
 class Separable(eqx.Module):
@@ -91,6 +103,14 @@ class Separable(eqx.Module):
         return self.decoder.contract(
             coefficients[:, field], [table[:, field] for table in self.tables if table is not None], terms, self.grid
         )
+
+    @property
+    def rank(self) -> int:
+        return self.tables[-1].shape[2]  # pyright: ignore[reportOptionalMemberAccess]
+
+    def flops(self, field: int, combination: Weighted) -> int:
+        terms = [(c, tuple(order(alpha, name) for name in self.names)) for c, alpha in combination]
+        return self.decoder.flops(self.shape, terms)
 
     def split(self) -> tuple[tuple[Array, ...], "Separable"]:
         moving = 1 if self.grid else len(self.tables)
@@ -121,6 +141,13 @@ class Joint(eqx.Module):
         basis = total((c, self.tables[self.alphas.index(alpha)][field]) for c, alpha in combination)
         rows = basis.reshape(basis.shape[0], -1)
         return jnp.matmul(coefficients[:, field], rows, precision="highest").reshape(-1, *self.shape)
+
+    @property
+    def rank(self) -> int:
+        return self.tables[0].shape[1]
+
+    def flops(self, field: int, combination: Weighted) -> int:
+        return 2 * self.rank * math.prod(self.shape)
 
     def split(self) -> tuple[tuple[Array, ...], "Joint"]:
         return tuple(jnp.moveaxis(table, 2, 0) for table in self.tables), Joint(self.alphas, ())

@@ -142,6 +142,13 @@ class _Nothing(eqx.Module):
     def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
         return jnp.zeros(self.values, self.dtype)
 
+    @property
+    def rank(self) -> int:
+        return 0
+
+    def flops(self, field: int, combination: Weighted) -> int:
+        return 0
+
     def split(self) -> tuple[tuple[Array, ...], Features]:
         return (), self
 

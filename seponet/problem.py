@@ -6,7 +6,8 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, dataclass_transform
 
 import jax
-from jaxtyping import Array, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from .conditions import Condition, LinearCondition, Residual, Term, jump_terms
 from .domain import Domain, order
@@ -88,6 +89,28 @@ class Problem:
             ("free_conditions", tuple(free)),
         ):
             object.__setattr__(self, attribute, value)
+
+    def grid(self) -> dict[str, Float[np.ndarray, " _"]]:
+        """The points along each axis on which predictions are compared with references."""
+        return {name: np.linspace(axis.lower, axis.upper, 101) for name, axis in self.domain.axes}
+
+    def reference(
+        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
+    ) -> dict[str, Float[np.ndarray, "functions *grid"]]:
+        """Solve the problem classically: each field on the tensor grid of `points`, in the order of the domain's axes.
+
+        Optional. A problem that overrides it can be validated while it is trained and evaluated afterwards.
+        """
+        raise ValueError(f"{type(self).__name__} has no reference solver; give it a method `reference` to measure errors")
+
+    reference_resolution: ClassVar[int] = 0
+    """The resolution at which `reference` is converged; 0 if there is none."""
+
+    def paper_reference(
+        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+    ) -> dict[str, Float[np.ndarray, "functions *grid"]]:
+        """The coarser solver that the paper quotes its error against, where there is one."""
+        raise ValueError(f"{type(self).__name__} has no solver like the paper's; compare with reference='converged'")
 
     def terms(self, exact: Collection[str] = ()) -> tuple[Term, ...]:
         """All residuals for a model that satisfies the conditions on the axes `exact` by construction."""

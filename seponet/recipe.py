@@ -38,7 +38,6 @@ class TrainConfig:
     - `precision`: "float32" or "float64".
     - `rows`: rows of the first axis in a slab of the loss; 0 lets `plan` choose.
     - `data_weight`: weight of supervised pairs, if any are given.
-    - `block`: steps in one dispatch.
     - `validate`, `checkpoint`: seconds between validations and between checkpoints.
     - `keep`: how many of the newest checkpoints are kept, besides the best one.
     - `rollbacks`: how often a diverged run may go back to its last good state with half the step.
@@ -66,14 +65,13 @@ class TrainConfig:
     precision: str = "float32"
     rows: int = 0
     data_weight: float = 1.0
-    block: int = 50
     validate: float = 10.0
     checkpoint: float = 30.0
     keep: int = 2
     rollbacks: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("steps", "functions", "resample", "block", "keep"):
+        for name in ("steps", "functions", "resample", "keep"):
             if getattr(self, name) < 1:
                 raise ValueError(f"train.{name} must be at least 1; got {getattr(self, name)}")
         for name, known in (("precision", ("float32", "float64")), ("whitening", ("none", "diagonal", "full"))):

@@ -1,5 +1,6 @@
 """Deep operator networks: one trunk of all coordinates. Two forms, because an honest comparison needs both."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
@@ -140,6 +141,15 @@ class Repeated(eqx.Module):
                 total = total + weight * c * derivative(*repeated).reshape(total.shape)
         return total
 
+    @property
+    def rank(self) -> int:
+        return _weights(self.trunk)
+
+    def flops(self, field: int, combination: Sequence[tuple[float, MultiIndex]]) -> int:
+        # A pass through the trunk for every pair of a function and a point, about doubled by each derivative.
+        passes = sum(3 ** sum(m for _, m in alpha) for _, alpha in combination)
+        return 2 * _weights(self.trunk) * math.prod(self.shape) * passes * len(self.places)
+
     def split(self) -> tuple[tuple[Array, ...], "Repeated"]:
         names = self.places[0].names
         rows = tuple(p for points in self.places for p in points.points)
@@ -149,6 +159,10 @@ class Repeated(eqx.Module):
         names, axes = self.places[0].names, len(self.places[0].names)
         places = tuple(Points(names, rows[i * axes : (i + 1) * axes]) for i in range(len(self.places)))
         return Repeated(self.trunk, places, self.weights, rows[0].shape)
+
+
+def _weights(trunk: Callable[[Array], Array]) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(trunk, eqx.is_inexact_array)))
 
 
 def _reverse(function: Callable[..., Array], axis: int) -> Callable[..., Array]:

@@ -7,7 +7,13 @@ together, so `estimate_error(lambda n: solve(..., resolution=n), n)` is the erro
 
 from .characteristics import solve_advection as solve_advection
 from .finite_difference import solve_diffusion_reaction as solve_diffusion_reaction
+from .inputs import as_callable as as_callable
 from .method_of_lines import solve_nonlinear_diffusion as solve_nonlinear_diffusion
+from .paper_like import adams_nonlinear_diffusion as adams_nonlinear_diffusion
+from .paper_like import box_advection as box_advection
+from .paper_like import coarse_burgers as coarse_burgers
+from .paper_like import crank_nicolson_reaction as crank_nicolson_reaction
+from .paper_like import euler_heat as euler_heat
 from .refinement import OwnError as OwnError
 from .refinement import estimate_error as estimate_error
 from .refinement import relative_l2 as relative_l2

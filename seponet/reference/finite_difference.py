@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 from .arguments import check_times, check_within, double_precision, sample
 from .interpolation import spline_matrix
@@ -145,16 +145,22 @@ def _factorise(
         column = (reaction(s[..., 1:-1] + step) - reaction(s[..., 1:-1] - step)) / 2e-5
         for i in range(m):
             band[2 * m + i - j, :, :, j] -= tau * column[i]
-    band = band.reshape(3 * m + 1, -1)
-    if m == 1:
-        # LAPACK's tridiagonal solver is ten times faster than its banded one.
-        *tridiagonal, _ = lapack.dgttrf(band[3, :-1], band[2], band[1, 1:])
-    else:
-        banded, pivots, _ = lapack.dgbtrf(band, kl=m, ku=m)
+    invert = _tridiagonal(band.reshape(4, -1)) if m == 1 else _banded(band.reshape(3 * m + 1, -1), m)
 
     def solve_linear(w: Float[np.ndarray, "species functions n"]) -> Float[np.ndarray, "species functions n"]:
-        b = w.transpose(1, 2, 0).reshape(-1)
-        v = lapack.dgttrs(*tridiagonal, b)[0] if m == 1 else lapack.dgbtrs(banded, kl=m, ku=m, b=b, ipiv=pivots)[0]
-        return v.reshape(functions, n, m).transpose(2, 0, 1)
+        return invert(w.transpose(1, 2, 0).reshape(-1)).reshape(functions, n, m).transpose(2, 0, 1)
 
     return solve_linear
+
+
+def _banded(band: Float[np.ndarray, "diagonals n"], width: int) -> Callable[[np.ndarray], np.ndarray]:
+    factorise, solve = get_lapack_funcs(("gbtrf", "gbtrs"), dtype=np.float64)
+    factors, pivots, _ = factorise(band, width, width)
+    return lambda b: solve(factors, width, width, b, pivots)[0]
+
+
+def _tridiagonal(band: Float[np.ndarray, "4 n"]) -> Callable[[np.ndarray], np.ndarray]:
+    """The case of one species; several times faster than the banded solver."""
+    factorise, solve = get_lapack_funcs(("gttrf", "gttrs"), dtype=np.float64)
+    *factors, _ = factorise(band[3, :-1], band[2], band[1, 1:])
+    return lambda b: solve(*factors, b)[0]

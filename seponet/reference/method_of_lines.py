@@ -7,6 +7,7 @@ space. Values on the boundary stay what they are initially.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import diffrax
 import jax
@@ -80,7 +81,7 @@ def _integrate(
 ) -> Float[Array, "t x y"]:
     """The solution at the wanted times and points; `diffusion` is alpha / (2 h^2)."""
 
-    def rate(t: Array, s: Float[Array, "n n"], _: None) -> Float[Array, "n n"]:
+    def rate(t: Any, s: Float[Array, "n n"], _: None) -> Float[Array, "n n"]:
         q = diffusion * s * s
         laplacian = q[2:, 1:-1] + q[:-2, 1:-1] + q[1:-1, 2:] + q[1:-1, :-2] - 4 * q[1:-1, 1:-1]
         return jnp.pad(laplacian, 1)
@@ -96,4 +97,4 @@ def _integrate(
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance / 100),
         max_steps=None,
     )
-    return solution.ys
+    return jnp.asarray(solution.ys)

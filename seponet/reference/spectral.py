@@ -47,7 +47,6 @@ def solve_burgers(
     check_times(times)
     lower, period = interval[0], interval[1] - interval[0]
     u = sample(initial, lower + period * np.arange(resolution) / resolution)
-
     states = _advance(_burgers, nu, period, u, times, courant, np.abs(u).max())
     return states @ fourier_matrix(resolution, points - lower, period).T
 
@@ -74,7 +73,6 @@ def solve_navier_stokes(
     check_times(times)
     axis = period * np.arange(resolution) / resolution
     w = sample(vorticity, axis, axis)
-
     speed = np.sqrt((velocity_from_vorticity(w, period) ** 2).sum(0)).max()
     states = _advance(_navier_stokes, nu, period, w, times, courant, speed)
     to_x, to_y = (fourier_matrix(resolution, p, period) for p in points)
@@ -88,14 +86,13 @@ def velocity_from_vorticity(
 ) -> Float[np.ndarray, "2 *batch n n"]:
     """The divergence-free velocity without mean whose curl is the given field, both on an equispaced periodic grid."""
     n = vorticity.shape[-1]
-    k = 2 * np.pi / period * np.fft.fftfreq(n, 1 / n)[:, None]
-    l = 2 * np.pi / period * np.fft.rfftfreq(n, 1 / n)  # noqa: E741
-    square = k**2 + l**2
+    modes = np.fft.fftfreq(n, 1 / n)[:, None], np.fft.rfftfreq(n, 1 / n)
+    square = modes[0] ** 2 + modes[1] ** 2
     square[0, 0] = 1.0
-    stream = -np.fft.rfft2(vorticity) / square
+    stream = -period / (2 * np.pi) * np.fft.rfft2(vorticity) / square
     # A derivative of the Nyquist mode is zero at the grid points.
-    k, l = np.where(2 * np.abs(k) == n * 2 * np.pi / period, 0, k), np.where(2 * l == n * 2 * np.pi / period, 0, l)  # noqa: E741
-    return np.stack([np.fft.irfft2(-1j * l * stream, (n, n)), np.fft.irfft2(1j * k * stream, (n, n))])
+    d_x, d_y = (1j * np.where(2 * np.abs(k) == n, 0, k) for k in modes)
+    return np.stack([np.fft.irfft2(-d_y * stream, (n, n)), np.fft.irfft2(d_x * stream, (n, n))])
 
 
 Stepper = Callable[[Any, Any, int, Any], exponax.BaseStepper]

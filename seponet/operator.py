@@ -1,0 +1,277 @@
+"""A trained operator: evaluated anywhere, judged by its own residual, refined, differentiated, saved and loaded."""
+
+import difflib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from .expression import Symbol
+from .features import Joint, Separable
+from .functions import Functions
+from .inputs import read_inputs
+from .loss import physics_loss
+from .nn.model import OperatorNetwork
+from .problem import Problem
+from .refine import gauss_newton, make_collocation, quadrature_nodes
+from .serialisation import load_model, save_model
+from .view import View, sensors_of
+
+MEMORY = 2**29
+VIEWS = 8
+
+
+class Operator:
+    """The map from input functions to solutions that a model has learned.
+
+    ```python
+    s = operator.predict(u, t=np.linspace(0, 1, 101), x=np.linspace(0, 1, 256))      # xarray.DataArray (t, x)
+    operator.predict(u, t=[0.1, 0.5], x=[0.3, 0.7], points=True)                     # at two points
+    operator.residual(u)                                                            # no reference needed
+    operator.refine(u).predict(t=1.0, x=np.linspace(0, 1, 256))                      # accuracy on demand
+    ```
+
+    An input `u` may be given as
+
+    - an array `[*grid]`, one function, or `[functions, *grid]`, many: at the sensors or on any other uniform grid of the
+      input's axes (both ends of an interval, a circle without its upper end);
+    - an `xarray.DataArray` with coordinates of its own, at most one dimension being no axis of the input;
+    - a callable of the input's axes, or a list of callables;
+    - `Functions`, for instance a sample of the problem;
+    - a number or a vector for a scalar or vector input, with a leading axis for many.
+
+    Components stand after the functions. Several inputs come as a mapping from their names.
+
+    **Arguments:**
+
+    - `model`: a trained operator network.
+    """
+
+    def __init__(self, model: OperatorNetwork) -> None:
+        self.model = model
+        self._views: OrderedDict[Any, View] = OrderedDict()
+        arrays, static = eqx.partition(model, eqx.is_array)
+
+        @jax.jit
+        def coefficients(arrays: Any, inputs: dict[str, Functions]) -> Array:
+            own = eqx.combine(arrays, static)
+            return own.coefficients(own.encode(inputs))
+
+        @eqx.filter_jit
+        def losses(arrays: Any, inputs: Any, collocation: Any, rows: int, count: int) -> Array:
+            ones = jnp.ones((len(self.term_names), count))
+            return physics_loss(eqx.combine(arrays, static), inputs, collocation, ones, rows).table
+
+        self._coefficients = lambda inputs: coefficients(arrays, inputs)
+        self._losses = lambda *arguments: losses(arrays, *arguments)
+
+    @property
+    def problem(self) -> Problem:
+        return self.model.problem
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """The names of the equations and of the conditions that are not exact."""
+        return tuple(term.name for term in self.problem.terms(self.model.exact))
+
+    def predict(
+        self,
+        u: Any = None,
+        *,
+        derivative: str | Sequence[str] | None = None,
+        field: str | None = None,
+        points: bool = False,
+        memory: int = MEMORY,
+        **coordinates: Any,
+    ) -> xr.DataArray | xr.Dataset:
+        """The solution, with dimensions (function, axes...): a DataArray, or a Dataset if several things are asked for.
+
+        One function given without a functions' axis comes back without one, and so does an axis whose coordinate is a
+        number. The trunks' tables of the last few grids are kept.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `derivative`: one name like `"s_x"`, or several; by default the fields themselves.
+        - `field`: one of several fields.
+        - `points`: take the coordinates as those of scattered points, with dimensions (function, point).
+        - `memory`: bytes to work with, about, besides the result.
+        - `coordinates`: for each axis an array, or a number.
+        """
+        view = self.on(derivative=derivative, field=field, points=points, memory=memory, **coordinates)
+        return view(u)
+
+    def on(
+        self,
+        *,
+        derivative: str | Sequence[str] | None = None,
+        field: str | None = None,
+        points: bool = False,
+        memory: int = MEMORY,
+        **coordinates: Any,
+    ) -> View:
+        """A compiled evaluator on one grid: `view(u)` costs one branch pass and one contraction. Arguments as `predict`."""
+        symbols = self._symbols(derivative, field)
+        places = tuple((name, np.shape(c), np.asarray(c).tobytes()) for name, c in sorted(coordinates.items()))
+        key = (places, symbols, points, memory, jax.config.jax_enable_x64)
+        if key not in self._views:
+            self._views[key] = View(
+                self.model, self._coefficients, coordinates, points=points, symbols=symbols, memory=memory
+            )
+            while len(self._views) > VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(key)
+        return self._views[key]
+
+    def evaluate(
+        self,
+        values: Any = None,
+        *,
+        derivative: str | Sequence[str] | None = None,
+        field: str | None = None,
+        points: bool = False,
+        **coordinates: Any,
+    ) -> Array | dict[str, Array]:
+        """`predict` as a pure function of values at the sensors: plain arrays, to be used under `jax.jit` and `jax.grad`.
+
+        `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs; the exact conditions
+        see the function that interpolates them. Coordinates are constants. Nothing is chunked.
+        """
+        return self.on(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
+
+    def residual(
+        self, u: Any = None, *, nodes: Mapping[str, int] | None = None, memory: int = MEMORY
+    ) -> xr.Dataset:
+        """The root mean square of each equation and soft condition, for each function: no reference is needed.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `nodes`: the number of quadrature nodes along each axis; by default about twice the number of basis functions.
+        - `memory`: bytes to work with, about.
+        """
+        inputs, count = self._read(u)
+        collocation = make_collocation(self.model, nodes or quadrature_nodes(self.model, 2.0))
+        first, *rest = collocation.where.shape
+        item = 8 * int(np.prod(rest)) * jnp.zeros(()).dtype.itemsize
+        rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, first))
+        functions = int(np.clip(memory // (2 * item * rows), 1, count or 1))
+        tables = [
+            self._losses({n: f[i : i + functions] for n, f in inputs.items()}, collocation, rows, stop - i)
+            for i in range(0, count or 1, functions)
+            for stop in (min(i + functions, count or 1),)
+        ]
+        return self._report(np.concatenate([np.asarray(table) for table in tables], axis=1), count)
+
+    def refine(
+        self,
+        u: Any = None,
+        steps: int = 1,
+        *,
+        nodes: Mapping[str, int] | None = None,
+        weights: Mapping[str, float] | None = None,
+        memory: int = MEMORY,
+    ) -> "Refined":
+        """Gauss-Newton on the coefficients of each function, started from the network's: down to what the basis can do.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `steps`: of Gauss-Newton; one for a linear problem or a well-trained operator.
+        - `nodes`: of the quadrature grid along each axis; by default 1.5 times the number of basis functions.
+        - `weights`: of equations and soft conditions by name (see `term_names`) in the sum of mean squares; 1 by default.
+        - `memory`: bytes to work with, about.
+        """
+        unknown = sorted(set(weights or ()) - set(self.term_names))
+        if unknown:
+            raise ValueError(f"weights are for {', '.join(self.term_names)}; got {', '.join(unknown)}")
+        if steps < 0:
+            raise ValueError(f"steps counts Gauss-Newton steps, so it is at least 0; got {steps}")
+        inputs, count = self._read(u)
+        nodes = nodes or quadrature_nodes(self.model, 1.5)
+        start = self._coefficients(inputs)
+        found, before, after = gauss_newton(self.model, inputs, start, weights or {}, nodes, steps, memory)
+        return Refined(self, inputs, count, jnp.asarray(found), self._report(before, count), self._report(after, count))
+
+    def basis(self, points: int = 201) -> dict[str, xr.DataArray]:
+        """The basis functions: for each axis its factors (field, k, axis). A DeepONet's depend on all axes together, so
+        there is one entry, (field, k, axes...), named after all of them."""
+        domain = self.problem.domain
+        coordinates = {name: np.linspace(axis.lower, axis.upper, points) for name, axis in domain.axes}
+        where = self.on(field=self.problem.fields[0], **coordinates).where
+        table = self.model.features(where, where, {None: frozenset({()})})[None]
+        fields = {"field": list(self.problem.fields)}
+        if isinstance(table, Separable):
+            factors = {name: np.asarray(t[0]) for name, t in zip(domain, table.tables, strict=True) if t is not None}
+            return {n: xr.DataArray(v, fields | {n: coordinates[n]}, ("field", "k", n)) for n, v in factors.items()}
+        if isinstance(table, Joint):
+            dims = ("field", "k", *domain)
+            return {",".join(domain): xr.DataArray(np.asarray(table.tables[0]), fields | coordinates, dims)}
+        raise ValueError(f"a {type(self.model).__name__} evaluates its trunk for each function and keeps no basis")
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the operator to a new folder: `operator.json` and `arrays.npz`. No pickle; whole or not at all."""
+        save_model(path, self.model, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Operator":
+        """The operator in a folder that `save` wrote. It runs the file that defines the problem, so trust that file."""
+        return cls(load_model(path))
+
+    def _read(self, u: Any) -> tuple[dict[str, Functions], int | None]:
+        return read_inputs(self.problem.inputs, sensors_of(self.model), u)
+
+    def _report(self, squares: np.ndarray, count: int | None) -> xr.Dataset:
+        rms = np.sqrt(squares)
+        dims = () if count is None else ("function",)
+        return xr.Dataset({n: (dims, r if count is not None else r[0]) for n, r in zip(self.term_names, rms, strict=True)})
+
+    def _symbols(self, derivative: str | Sequence[str] | None, field: str | None) -> tuple[Symbol, ...]:
+        fields = self.problem.fields
+        if field is not None and field not in fields:
+            near = difflib.get_close_matches(field, fields, n=1)
+            raise ValueError(
+                f"there is no field {field!r}; the fields are {', '.join(fields)}"
+                + (f" (did you mean {near[0]!r}?)" if near else "")
+            )
+        chosen = fields if field is None else (field,)
+        if derivative is None:
+            return tuple(Symbol("field", name) for name in chosen)
+        names = (derivative,) if isinstance(derivative, str) else tuple(derivative)
+        symbols = tuple(dict.fromkeys(self.problem.vocabulary.parse(name) for name in names))
+        for symbol in symbols:
+            if symbol.kind != "field" or symbol.name not in chosen:
+                raise ValueError(f"`{symbol}` is not a derivative of {', '.join(chosen)}; write for instance `{chosen[0]}_x`")
+        return symbols
+
+
+class Refined:
+    """Solutions that were refined one by one.
+
+    - `coefficients`: of the basis functions.
+    - `before`, `after`: the root mean square residuals on the quadrature grid of the refinement, as `Operator.residual`.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        inputs: dict[str, Functions],
+        count: int | None,
+        coefficients: Array,
+        before: xr.Dataset,
+        after: xr.Dataset,
+    ) -> None:
+        self.operator, self.coefficients, self.before, self.after = operator, coefficients, before, after
+        self._inputs, self._count = inputs, count
+
+    def predict(self, **where: Any) -> xr.DataArray | xr.Dataset:
+        """The refined solutions; arguments as for `Operator.predict`, without the inputs."""
+        view = self.operator.on(**where)
+        return view.label(view.compute(self._inputs, self._count or 1, self.coefficients), self._count)

@@ -1,0 +1,125 @@
+"""What a training step will cost, known before it is compiled."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .calculus import fuse_term
+from .domain import order
+from .features import Features, places_of, request_of
+from .locations import Grid, Points
+from .nn.model import OperatorNetwork
+from .recipe import TrainConfig
+from .sampling import Sampler
+
+CACHE_BYTES = 1 << 20
+"""What one array of a slab should fit in: about the second-level cache of a core."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cost of one evaluation of the loss and its gradient.
+
+    - `orders`: the highest derivative along each axis.
+    - `contractions`: for each term the number of large products of coefficients and basis functions.
+    - `flops`: floating point operations in those products, forward and backward.
+    - `rows`: rows of the first axis in a slab.
+    - `bytes`: peak memory of the step besides weights and optimizer.
+    """
+
+    orders: Mapping[str, int]
+    contractions: Mapping[str, int]
+    flops: int
+    rows: int
+    bytes: int
+
+    def __str__(self) -> str:
+        orders = ", ".join(f"{name} {n}" for name, n in self.orders.items())
+        count = sum(self.contractions.values())
+        return (
+            f"{count} contractions a step, {self.flops / 1e9:.2f} GFLOP, about {self.bytes / 2**20:.0f} MiB "
+            f"in slabs of {self.rows} rows (highest derivatives: {orders})"
+        )
+
+
+def plan(
+    model: OperatorNetwork, functions: int, points: int | Mapping[str, int], rows: int = 0
+) -> Plan:
+    """The cost of a step for `functions` functions on `points` points along each axis; nothing is computed.
+
+    **Arguments:**
+
+    - `model`: the model, whose problem is asked.
+    - `functions`: functions in a batch.
+    - `points`: points along each axis, a number or a mapping from axes.
+    - `rows`: rows in a slab; 0 chooses them.
+    """
+    functions = functions if model.problem.inputs else 1
+    method = "stratified" if model.separable else "uniform"
+    sampler = Sampler.of(model.problem.domain, points, method, not model.separable)
+    terms = model.problem.terms(model.exact)
+    request = request_of(terms)
+
+    def places() -> Any:
+        collocation = sampler.draw(jax.random.key(0), sampler.density())
+        boundary = collocation.where if collocation.boundary is None else collocation.boundary
+        return collocation.where, boundary
+
+    def shapes() -> Any:
+        where, boundary = places()
+        return model.features(where, boundary, request)
+
+    where, boundary = eqx.filter_eval_shape(places)
+    features: dict[Any, Features] = eqx.filter_eval_shape(shapes)
+    inputs = eqx.filter_eval_shape(lambda: model.problem.sample(jax.random.key(0), functions))
+    item = where.points[0].dtype.itemsize
+    total = where.shape[0]
+    rows = rows or rows_in_cache(functions, where, item)
+    contractions: dict[str, int] = {}
+    flops = slab = faces = 0
+    for term in terms:
+        local = features[term.face]
+        inside = term.face is None
+        shape = (functions, *local.shape)
+        own = eqx.filter_eval_shape(lambda face, w: places_of(face, w), term.face, where if inside else boundary)
+        fused = fuse_term(term, shape, own, inputs, where.points[0].dtype)
+        contractions[term.name] = len(fused.atoms)
+        for atom in fused.atoms:
+            for index, field in enumerate(model.problem.fields):
+                combination = [(c, symbol.alpha) for symbol, c in atom if symbol.name == field]
+                if combination:
+                    flops += 3 * functions * local.flops(index, combination)
+                    # Forward, each atom is a basis and a value; backward, each has a cotangent.
+                    per_row = (functions + local.rank) * math.prod(local.shape[1:])
+                    slab += 2 * item * per_row * min(rows, total) if inside else 0
+                    faces += 0 if inside else 2 * item * (functions + local.rank) * math.prod(local.shape)
+    highest = {n: max(order(a, n) for alphas in request.values() for a in alphas) for n in model.problem.domain}
+    return Plan(highest, contractions, flops, min(rows, total), slab + faces + _networks(model, features, functions))
+
+
+def choose_rows(model: OperatorNetwork, config: TrainConfig) -> int:
+    """Rows of a slab for a configuration."""
+    functions = config.functions if model.problem.inputs else 1
+    sampler = Sampler.of(model.problem.domain, config.points, config.sampling, not model.separable)
+    where = eqx.filter_eval_shape(lambda: sampler.draw(jax.random.key(0), sampler.density()).where)
+    return rows_in_cache(functions, where, jnp.dtype(float).itemsize)
+
+
+def rows_in_cache(functions: int, where: Grid | Points, item: int) -> int:
+    """As many rows as keep the values of one atom in the cache."""
+    row = functions * math.prod(where.shape[1:]) * item
+    return max(1, min(where.shape[0], CACHE_BYTES // row))
+
+
+def _networks(model: OperatorNetwork, features: Mapping[Any, Features], functions: int) -> int:
+    """Bytes of basis tables and of branch activations, each with its cotangent."""
+    tables = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(features[None]))
+    code = eqx.filter_eval_shape(lambda: model.encode(model.problem.sample(jax.random.key(0), functions)))
+    sensors = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(code))
+    weights = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)))
+    return 2 * tables + 2 * sensors + weights

@@ -1,0 +1,37 @@
+"""The paper's problems, by name. Adding one is a file and a line here."""
+
+import difflib
+from collections.abc import Mapping
+
+from ..problem import Problem
+from .advection import Advection as Advection
+from .burgers import Burgers as Burgers
+from .diffusion_reaction import DiffusionReaction as DiffusionReaction
+from .heat import Heat as Heat
+from .navier_stokes import NavierStokes as NavierStokes
+from .nonlinear_diffusion import NonlinearDiffusion as NonlinearDiffusion
+
+PROBLEMS: Mapping[str, type[Problem]] = {
+    "diffusion_reaction": DiffusionReaction,
+    "advection": Advection,
+    "burgers": Burgers,
+    "nonlinear_diffusion": NonlinearDiffusion,
+    "heat": Heat,
+    "navier_stokes": NavierStokes,
+}
+
+
+def find_problem(name: str) -> type[Problem]:
+    """A registered problem; an unknown name gets the nearest known one."""
+    if name in PROBLEMS:
+        return PROBLEMS[name]
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), PROBLEMS, n=1, cutoff=0.4)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise ValueError(
+        f"there is no problem {name!r}{hint}; choose one of {', '.join(PROBLEMS)}, or path/to/file.py:ClassName"
+    )
+
+
+def name_of(problem: Problem) -> str | None:
+    """The name under which a problem is registered, if it is."""
+    return next((name for name, kind in PROBLEMS.items() if type(problem) is kind), None)

@@ -1,0 +1,41 @@
+r"""$s_t = \kappa s_{xx}$, $\kappa = 1/\pi^2$, on $(0, 1]_t \times (0, 1)_x$, $s(0, x) = u(x)$, $s = 0$ at both ends."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Array
+
+from ..conditions import Value
+from ..domain import Domain
+from ..functions import Functions, SpectralField
+from ..problem import Problem
+from ..reference import as_callable, euler_heat, solve_heat
+
+
+class Heat(Problem):
+    r"""Learn $u \mapsto s$: the initial state has standard deviations $625\,((k\pi)^2 + 25)^{-2}$ on the sines."""
+
+    diffusivity: float = 1 / math.pi**2
+
+    domain = Domain(t=(0, 1), x=(0, 1))
+    inputs = {"u": SpectralField(domain["x"], sigma=625.0, tau=5.0, gamma=4.0)}
+    conditions = [Value({"t": 0}, equals="u"), Value({"x": (0, 1)})]
+    reference_resolution = 128
+
+    def equation(self, s_t: Array, s_xx: Array) -> Array:
+        return s_t - self.diffusivity * s_xx
+
+    def grid(self) -> dict[str, np.ndarray]:
+        return {"t": np.linspace(0, 1, 128), "x": np.linspace(0, 1, 128)}
+
+    def reference(
+        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
+    ) -> dict[str, np.ndarray]:
+        u = as_callable(inputs["u"])
+        return {"s": solve_heat(u, points["t"], points["x"], diffusivity=self.diffusivity, resolution=resolution)}
+
+    def paper_reference(
+        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        return {"s": euler_heat(as_callable(inputs["u"]), points["t"], points["x"], diffusivity=self.diffusivity)}

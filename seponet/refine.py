@@ -1,0 +1,194 @@
+r"""Accuracy on demand: Gauss-Newton on the coefficients of single functions, started from the network's answer.
+
+With the residuals r(c) on a quadrature grid and J = dr/dc, a step solves
+
+$$\min_\delta\; |r(c) + J \delta|^2,\qquad c \leftarrow c + \delta,$$
+
+so a linear problem is solved in one, and any other one is driven to the best that its basis functions can do. As in
+`conditioning.py`, J comes from the elementwise bodies: J = sum_a D_a Phi_a with D_a = db/da one number for each point,
+and Phi_a the derivatives of the basis functions in the atom a.
+
+The normal equations square the condition number of J, so they are formed in float64, inside a local context: a
+program in float32 stays one.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as linalg
+import numpy as np
+from jaxtyping import Array, Float
+
+from .basis import quadrature
+from .calculus import Known, combine, contract_atom, fuse_term, known_parts
+from .conditions import Term
+from .features import Features, Separable, places_of, request_of
+from .functions import Functions
+from .fusion import Fused
+from .locations import Grid
+from .loss import Collocation, physics_loss
+from .nn.linear import matmul
+from .nn.model import OperatorNetwork
+from .solution import Solution
+
+LENGTHS = (1.0, 0.5, 0.25, 0.0625, 0.0)
+"""Parts of a Gauss-Newton step that are tried; the last one makes sure that no function gets worse."""
+
+RIDGE = 1e-13
+"""Added to the normal equations scaled to a unit diagonal: directions that no residual sees stay as they are."""
+
+
+def quadrature_nodes(model: OperatorNetwork, oversampling: float) -> dict[str, int]:
+    """How many quadrature nodes along each axis see everything that the basis functions do."""
+    names = model.problem.domain.names
+    most = {1: 512, 2: 96, 3: 40}.get(len(names), 12)
+    centre = Grid(names, tuple(jnp.full((1,), axis.lower + axis.length / 2) for _, axis in model.problem.domain.axes))
+    table = jax.eval_shape(lambda: model.features(centre, centre, {None: frozenset({()})})[None])
+    if not isinstance(table, Separable):
+        return dict.fromkeys(names, most // 2)
+    ranks = [t.shape[-2] for t in table.tables if t is not None]
+    return {name: min(max(int(np.ceil(oversampling * rank)), 8), most) for name, rank in zip(names, ranks, strict=True)}
+
+
+def make_collocation(model: OperatorNetwork, nodes: Mapping[str, int]) -> Collocation:
+    """Gauss-Legendre nodes on intervals and uniform ones on circles, with weights that sum to one."""
+    domain = model.problem.domain
+    if set(nodes) != set(domain) or not all(n >= 1 for n in nodes.values()):
+        raise ValueError(f"nodes must give a positive number for each of the axes {', '.join(domain)}; got {dict(nodes)}")
+    rules = {name: quadrature(axis, nodes[name]) for name, axis in domain.axes}
+    weights = tuple(jnp.asarray(w / np.sum(w)) for _, w in rules.values())
+    return Collocation(Grid.of(domain, {name: jnp.asarray(p) for name, (p, _) in rules.items()}), weights)
+
+
+def gauss_newton(
+    model: OperatorNetwork,
+    inputs: Mapping[str, Functions],
+    coefficients: Float[Array, "functions fields *_"],
+    weights: Mapping[str, float],
+    nodes: Mapping[str, int],
+    steps: int,
+    memory: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Refined coefficients, and the mean squared residuals `[terms, functions]` before and after.
+
+    **Arguments:**
+
+    - `inputs`, `coefficients`: the functions, and where to start.
+    - `weights`: of the terms by name, those left out count once.
+    - `nodes`: of the quadrature grid along each axis.
+    - `steps`: how many Gauss-Newton steps.
+    - `memory`: bytes to work with, about: it bounds the functions and the points that are linearised at a time.
+    """
+    with jax.enable_x64(True):
+        model, inputs, coefficients = _double(model), _double(dict(inputs)), _double(coefficients)
+        collocation = make_collocation(model, nodes)
+        terms = model.problem.terms(model.exact)
+        row = jnp.asarray([weights.get(term.name, 1.0) for term in terms], float)
+        atoms = max(len(term.expression.fields) for term in terms)
+        per_row = 8 * (atoms + 2) * model.size * int(np.prod(collocation.where.shape[1:]))
+        rows = int(np.clip(memory / 2 // per_row, 1, collocation.where.shape[0]))
+        batch = int(np.clip(memory / 2 // (8 * 3 * model.size**2), 1, len(coefficients)))
+        parts: list[tuple[Any, Any, Any]] = []
+        for start in range(0, len(coefficients), batch):
+            own = {name: f[start : start + batch] for name, f in inputs.items()}
+            c = coefficients[start : start + batch]
+            before = after = _table(model, own, collocation, c)
+            for _ in range(steps):
+                c, after = _step(model, own, collocation, row, c, rows)
+            parts.append((np.asarray(c), np.asarray(before), np.asarray(after)))
+    cs, befores, afters = zip(*parts, strict=True)
+    return np.concatenate(cs), np.concatenate(befores, axis=1), np.concatenate(afters, axis=1)
+
+
+def _double(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf.astype(float) if eqx.is_inexact_array(leaf) else leaf, tree)
+
+
+@eqx.filter_jit
+def _table(model: Any, inputs: Any, collocation: Collocation, c: Array) -> Float[Array, "terms functions"]:
+    ones = jnp.ones((len(model.problem.terms(model.exact)), len(c)))
+    return physics_loss(Solution(model, c), inputs, collocation, ones).table
+
+
+@eqx.filter_jit
+def _step(
+    model: OperatorNetwork, inputs: Any, collocation: Collocation, weights: Array, c: Array, rows: int
+) -> tuple[Array, Float[Array, "terms functions"]]:
+    matrix, slope = _normal_equations(model, inputs, collocation, weights, c, rows)
+    delta = jax.lax.map(lambda pair: _solve(*pair), (matrix, slope)).reshape(c.shape)
+    lengths = jnp.asarray(LENGTHS)
+    tables = jax.lax.map(lambda length: _table(model, inputs, collocation, c - length * delta), lengths)
+    totals = jnp.sum(weights[None, :, None] * tables, axis=1)
+    best = jnp.argmin(jnp.where(jnp.isfinite(totals), totals, jnp.inf), axis=0)
+    chosen = lengths[best].reshape(-1, *(1,) * (c.ndim - 1))
+    # A step that isn't finite is not taken at all: zero times infinity would be.
+    c = jnp.where(chosen > 0, c - chosen * delta, c)
+    return c, jnp.take_along_axis(tables, best[None, None], axis=0)[0]
+
+
+def _solve(matrix: Float[Array, "k k"], slope: Float[Array, " k"]) -> Float[Array, " k"]:
+    diagonal = jnp.diagonal(matrix)
+    scale = jnp.where(diagonal > 0, jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    scaled = scale[:, None] * matrix * scale[None] + RIDGE * jnp.eye(len(scale))
+    return scale * linalg.cho_solve(linalg.cho_factor(scaled), scale * slope)
+
+
+def _normal_equations(
+    model: OperatorNetwork, inputs: Any, collocation: Collocation, weights: Array, c: Array, rows: int
+) -> tuple[Float[Array, "functions k k"], Float[Array, "functions k"]]:
+    """J^T J and J^T r of every function, summed over terms and slabs of rows."""
+    terms = model.problem.terms(model.exact)
+    where, lifts = collocation.where, model.lifts(inputs)
+    features = model.features(where, where, request_of(terms))
+    matrix, slope = jnp.zeros((len(c), model.size, model.size)), jnp.zeros((len(c), model.size))
+    for weight, term in zip(weights, terms, strict=True):
+        n = features[term.face].shape[0]
+        volume = weight * collocation.volume(term.face, features[term.face].shape)
+        moving, shared = features[term.face].split()
+        for start in range(0, n, rows):
+            slab = slice(start, start + rows)
+            local = shared.join(tuple(r[slab] for r in moving))
+            # On a face across the first axis there is one row, and the places don't depend on the rows of the grid.
+            area = where if n == 1 else where.rows(start, local.shape[0])
+            places = places_of(term.face, area)
+            fused = fuse_term(term, (len(c), *local.shape), places, inputs, c.dtype)
+            known = known_parts(term, fused, places, inputs, lifts)
+            fields = model.problem.fields
+            residual, slopes = _linearise(term, fused, known, fields, c, local)
+            basis = _basis(fused, fields, model, local)
+            root = jnp.sqrt(volume[slab]).reshape(-1)
+
+            def one(pair: Any, basis: Any = basis, root: Array = root) -> tuple[Array, Array]:
+                r, d = pair
+                jacobian = sum((s * root)[None] * phi for s, phi in zip(d, basis, strict=True))
+                return matmul(jacobian, jacobian.T), matmul(jacobian, (root * r)[:, None])[:, 0]
+
+            added = jax.lax.map(one, (residual, slopes))
+            matrix, slope = matrix + added[0], slope + added[1]
+    return matrix, slope
+
+
+def _basis(
+    fused: Fused, fields: Sequence[str], model: OperatorNetwork, local: Features
+) -> list[Float[Array, "k points"]]:
+    identity = jnp.eye(model.size).reshape(model.size, *model.coefficient_shape())
+    return [contract_atom(atom, fields, identity, local).reshape(model.size, -1) for atom in fused.atoms]
+
+
+def _linearise(
+    term: Term, fused: Fused, known: Known, fields: Sequence[str], c: Array, local: Features
+) -> tuple[Float[Array, "functions points"], list[Float[Array, "functions points"]]]:
+    """The residual b and db/da for every atom a, at the current coefficients."""
+    shape = (len(c), *local.shape)
+    atoms = [contract_atom(atom, fields, c, local) for atom in fused.atoms]
+    atoms = [v if lift is None else v + jnp.broadcast_to(lift, shape) for v, lift in zip(atoms, known.lifted, strict=True)]
+
+    def body(*values: Array) -> Array:
+        return jnp.broadcast_to(combine(term, fused, known, values), shape)
+
+    residual, push = jax.linearize(body, *atoms)
+    ones = [[jnp.full(shape, float(i == j)) for j in range(len(atoms))] for i in range(len(atoms))]
+    return residual.reshape(len(c), -1), [push(*tangents).reshape(len(c), -1) for tangents in ones]

@@ -1,0 +1,48 @@
+"""One model with coefficients of its own: what refinement changes and what tables are contracted with."""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from .conditions import Face
+from .constraints import Evaluator
+from .features import Features, Request
+from .locations import Where
+from .nn.model import OperatorNetwork
+from .problem import Problem
+
+
+class Solution(eqx.Module):
+    """A model whose branch has already spoken, and perhaps its trunks too. Calculus and loss take it for a model.
+
+    **Arguments:**
+
+    - `model`: whose basis functions and lift.
+    - `given`: the coefficients of each function.
+    - `table`: the basis functions where the solution is wanted; None computes them.
+    """
+
+    model: OperatorNetwork
+    given: Float[Array, "functions fields *_"]
+    table: Features | None = None
+
+    @property
+    def problem(self) -> Problem:
+        return self.model.problem
+
+    @property
+    def exact(self) -> tuple[str, ...]:
+        return self.model.exact
+
+    def features(self, where: Where, boundary: Where, request: Request) -> Mapping[Face | None, Features]:
+        return self.model.features(where, boundary, request) if self.table is None else {None: self.table}
+
+    def lifts(self, inputs: Mapping[str, Evaluator]) -> Mapping[str, Evaluator | None]:
+        return self.model.lifts(inputs)
+
+    def encode(self, inputs: Mapping[str, Evaluator]) -> Mapping[str, Array]:
+        return {}
+
+    def coefficients(self, code: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
+        return self.given

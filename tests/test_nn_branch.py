@@ -1,0 +1,175 @@
+"""Encoders and branches: statistics, convolutions, joining of inputs, and what mistakes are told."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from seponet.nn.branch import Branch, Constant
+from seponet.nn.cnn import CNN
+from seponet.nn.encoders import PCA, Flatten, Standardise
+from seponet.nn.features import Chain
+from seponet.nn.fixed import Fixed, trainable
+from seponet.nn.linear import Linear
+
+KEY = jax.random.key(0)
+
+
+def numbers(*shape: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape))
+
+
+def correlated(n: int, shape: tuple[int, ...] = (12,), rank: int = 6) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    mixing = rng.normal(size=(rank, int(np.prod(shape)))) * (0.5 ** np.arange(rank))[:, None]
+    return (3.0 + rng.normal(size=(n, rank)) @ mixing).reshape(n, *shape)
+
+
+@pytest.mark.parametrize("shape", [(12,), (2, 3, 2)])
+def test_pca_decorrelates_to_unit_variance(shape):
+    samples = correlated(200, shape)
+    encoder = PCA(samples, count=4)
+    encoded = np.asarray(encoder(jnp.asarray(samples)))
+    assert encoder.shape == shape
+    assert encoded.shape == (200, encoder.size) == (200, 4)
+    np.testing.assert_allclose(encoded.mean(0), 0.0, atol=1e-10)
+    np.testing.assert_allclose(np.cov(encoded.T), np.eye(4), atol=1e-10)
+
+
+def test_pca_keeps_the_directions_of_largest_variance():
+    samples = correlated(200)
+    kept = PCA(samples, energy=0.99)
+    centred = samples - samples.mean(0)
+
+    def explained(size: int) -> float:
+        z = np.asarray(PCA(samples, count=size)(jnp.asarray(samples)))
+        fit = z @ np.linalg.lstsq(z, centred, rcond=None)[0]
+        return float(np.sum(fit**2) / np.sum(centred**2))
+
+    assert 1 < kept.size < 6
+    assert explained(kept.size) >= 0.99 > explained(kept.size - 1)
+
+
+def test_pca_mistakes():
+    with pytest.raises(ValueError, match="vary in 6 directions"):
+        PCA(correlated(50), count=7)
+    with pytest.raises(ValueError, match="either count or energy"):
+        PCA(correlated(50))
+    with pytest.raises(ValueError, match="finite"):
+        PCA(np.full((3, 2), np.nan), count=1)
+    with pytest.raises(ValueError, match="vary in 0 directions"):
+        PCA(np.ones((3, 2)), count=1)
+
+
+def test_standardise_leaves_constant_sensors_at_zero():
+    samples = correlated(100)
+    samples[:, 3] = 5.0
+    encoder = Standardise(samples)
+    encoded = np.asarray(encoder(jnp.asarray(samples)))
+    np.testing.assert_allclose(encoded.mean(0), 0.0, atol=1e-10)
+    np.testing.assert_allclose(np.delete(encoded.std(0), 3), 1.0, atol=1e-10)
+    np.testing.assert_array_equal(encoded[:, 3], 0.0)
+
+
+def test_statistics_are_not_trained():
+    branch = Branch.mlp({"u": PCA(correlated(50), count=3), "a": Flatten(())}, 2, 4, 1, key=KEY)
+    trained, fixed = eqx.partition(branch, trainable(branch))
+    assert jax.tree.leaves(trained.encoders) == []
+    assert len(jax.tree.leaves(fixed.encoders)) == 2
+    assert len(jax.tree.leaves(trained.body)) == 4
+    assert jax.tree.leaves(fixed.body) == []
+    gradient = jax.grad(lambda value: jnp.sum(Fixed(value)() ** 2))(jnp.ones(3))
+    np.testing.assert_array_equal(gradient, 0.0)
+
+
+@pytest.mark.parametrize(("components", "grid"), [(3, (16, 8)), (None, (12,))])
+def test_cnn_moves_with_a_periodic_input(components, grid):
+    network = CNN(components, grid, 7, width=2, blocks=2, periodic=True, key=KEY)
+
+    @jax.jit
+    def run(values):
+        return network.features(values)
+
+    values = numbers(2, *network.shape)
+    features = run(values)
+    assert features.shape == (2, *(n // 4 for n in grid), 8)
+    # Four sensors are one cell after two halvings.
+    np.testing.assert_allclose(run(np.roll(values, 4, axis=-1)), np.roll(features, 1, axis=-2), atol=1e-12)
+    assert not np.allclose(run(np.roll(values, 3, axis=-1)), features)
+
+
+def _paper_cnn(key, values):
+    network = CNN(3, (128, 128), 512, key=key)
+    return network, network(values)
+
+
+def test_cnn_of_the_paper():
+    values = jax.ShapeDtypeStruct((2, 3, 128, 128), jnp.float64)
+    network, out = eqx.filter_eval_shape(_paper_cnn, KEY, values)
+    assert network.first.weight.shape == (1, 1, 3, 16)
+    assert [b.first.weight.shape for b in network.blocks] == [(3, 3, 16 * 2**i, 32 * 2**i) for i in range(4)]
+    assert [b.skip.weight.shape for b in network.blocks] == [(1, 1, 16 * 2**i, 32 * 2**i) for i in range(4)]
+    assert network.last.weight.shape == (8 * 8 * 256, 512)
+    assert out.shape == (2, 512)
+
+
+def test_cnn_on_an_odd_grid_without_wrapping():
+    networks = [CNN(1, (9, 7), 4, width=2, blocks=1, periodic=wrap, key=KEY) for wrap in (False, True)]
+    zero, wrapped = jax.jit(lambda values: [network(values) for network in networks])(numbers(3, 1, 9, 7))
+    assert zero.shape == (3, 4)
+    assert not np.allclose(zero, wrapped)
+
+
+def test_branch_joins_its_inputs_by_name():
+    encoders = {"u": Flatten((4,)), "a": Flatten(()), "v": Flatten((2, 3))}
+    branch = Branch.mlp(encoders, 5, 8, 1, skip=True, key=KEY)
+    code = {"v": jnp.ones((2, 2, 3)), "u": jnp.zeros((2, 4)), "a": jnp.full((2,), 3.0)}
+    joined = jnp.concatenate([code["a"][:, None], code["u"], code["v"].reshape(2, 6)], axis=-1)
+    np.testing.assert_allclose(branch(code), branch.body(joined))
+    assert branch(code).shape == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            {"u": np.zeros((2, 100)), "a": np.zeros(2)},
+            "input 'u' was expected with 128 sensor values a function; got 100",
+        ),
+        (
+            {"u": np.zeros((2, 128)), "a": np.zeros((2, 3))},
+            "input 'a' was expected with 1 sensor value a function; got 3",
+        ),
+        ({"u": np.zeros((2, 128))}, "built for the inputs a, u; got u"),
+        ({"u": np.zeros((2, 128)), "a": np.zeros(3)}, "got 3 of a, 2 of u"),
+    ],
+)
+def test_branch_says_what_it_expected(code, message):
+    branch = Branch.mlp({"u": Flatten((128,)), "a": Flatten(())}, 5, 8, 1, key=KEY)
+    with pytest.raises(ValueError, match=message):
+        branch({name: jnp.asarray(values) for name, values in code.items()})
+
+
+def test_branch_construction_mistakes():
+    with pytest.raises(ValueError, match="give 4 features and the body expects 5"):
+        Branch({"u": Flatten((4,))}, Linear(5, 2, key=KEY))
+    with pytest.raises(ValueError, match="without inputs use Constant"):
+        Branch({}, Chain(()))
+
+
+def test_a_cnn_can_be_the_whole_branch():
+    branch = Branch({"u": CNN(None, (16,), 6, width=2, blocks=1, key=KEY)}, Chain(()))
+    assert branch({"u": jnp.ones((3, 16))}).shape == (3, 6)
+
+
+def test_constant_branch_serves_one_function():
+    np.testing.assert_array_equal(Constant(4)({}), np.ones((1, 4)))
+    learned = Constant(4, key=KEY)
+    assert learned.coefficients is not None
+    np.testing.assert_array_equal(learned({})[0], learned.coefficients)
+    assert len(jax.tree.leaves(eqx.filter(learned, trainable(learned)))) == 1
+    assert jax.tree.leaves(Constant(4)) == []
+    np.testing.assert_array_equal(Constant(4, key=KEY, scale=0.0)({}), 0.0)
+    with pytest.raises(ValueError, match="without inputs; got u"):
+        Constant(4)({"u": jnp.zeros((1, 2))})
