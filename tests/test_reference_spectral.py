@@ -62,7 +62,7 @@ AXES = (np.linspace(0, 2 * np.pi, 9), np.linspace(0, 6, 7))
 
 def test_taylor_green_decays_with_the_right_velocity():
     """omega = 2 cos x cos y e^{-2 nu t}, s = (-cos x sin y, sin x cos y) e^{-2 nu t}."""
-    flow = solve_navier_stokes(lambda x, y: two_modes(x, y)[:1], 0.1, TIMES, AXES, resolution=16)
+    flow = solve_navier_stokes(lambda x, y: two_modes(x, y)[:1], 0.1, TIMES, AXES, resolution=24)
     x, y, decay = AXES[0][:, None], AXES[1], np.exp(-0.2 * TIMES)[:, None, None]
     np.testing.assert_allclose(flow.vorticity[0], 2 * np.cos(x) * np.cos(y) * decay, atol=1e-12)
     np.testing.assert_allclose(flow.velocity[0, 0], -np.cos(x) * np.sin(y) * decay, atol=1e-12)

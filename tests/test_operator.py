@@ -1,0 +1,321 @@
+"""The trained operator: what it returns, for what it is given, in which memory; refinement, gradients, errors."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import zoo
+from seponet import Domain, Grid, Periodic, Points, Problem, Value, calculus, nn
+from seponet.expression import Symbol
+from seponet.functions import SpectralField
+from seponet.operator import Operator
+from seponet.refine import make_collocation
+
+
+class Burgers(Problem):
+    nu: float = 0.02
+    domain = Domain(t=(0, 1), x=Periodic(0, 1))
+    inputs = {"u": SpectralField(domain["x"], sigma=625.0, tau=5.0, gamma=4.0)}
+    conditions = [Value({"t": 0}, equals="u")]
+
+    def equation(self, s, s_t, s_x, s_xx):
+        return s_t + s * s_x - self.nu * s_xx
+
+
+class Heat(Problem):
+    nu: float = 0.01
+    domain = Domain(t=(0, 1), x=Periodic(0, 1))
+    inputs = {"u": SpectralField(domain["x"], sigma=625.0, tau=5.0, gamma=4.0)}
+    conditions = [Value({"t": 0}, equals="u")]
+
+    def equation(self, s_t, s_xx):
+        return s_t - self.nu * s_xx
+
+
+KEY = jax.random.key(0)
+SMALL = {"rank": 4, "trunk_width": 6, "trunk_depth": 1, "branch_width": 6, "branch_depth": 1, "sensors": 16}
+T, X = np.linspace(0, 1, 5), np.linspace(0, 1, 7)
+
+
+def make(problem: Problem, **changes) -> Operator:
+    return Operator(nn.build(problem, key=KEY, **(SMALL | changes)))
+
+
+def classical(problem: Problem, rank: dict[str, int], **changes) -> Operator:
+    return make(problem, decoder="tucker", rank=rank, trunk="classical", zero_last=True, **({"exact": "all"} | changes))
+
+
+@pytest.fixture(scope="module")
+def burgers() -> Operator:
+    return make(Burgers(), exact="all")
+
+
+def wave(x):
+    return 0.3 * np.sin(2 * np.pi * x) - 0.1 * np.cos(6 * np.pi * x)
+
+
+def test_predictions_are_labelled_and_equal_the_calculus():
+    operator = make(zoo.Brusselator(), exact=("t",))
+    inputs = operator.problem.sample(KEY, 3)
+    made = operator.predict(inputs, t=T, x=X)
+    assert made["p"].dims == ("function", "t", "x")
+    np.testing.assert_array_equal(made["p"].x, X)
+    where = Grid.of(operator.problem.domain, {"t": jnp.asarray(T), "x": jnp.asarray(X)})
+    for name in ("p", "q"):
+        symbol = Symbol("field", name)
+        expected = jax.jit(lambda u, s=symbol: calculus.evaluate(operator.model, u, where, [s])[s])(inputs)
+        np.testing.assert_allclose(made[name], expected, rtol=1e-12)
+    chosen = operator.predict(inputs, field="q", t=T, x=X)
+    assert chosen.name == "q"
+    np.testing.assert_array_equal(chosen, made["q"])
+    derived = operator.predict(inputs, derivative=("p_x", "q_t"), t=T, x=X)
+    assert set(derived) == {"p_x", "q_t"}
+
+
+def test_all_ways_to_give_a_function_agree(burgers):
+    sensors, other = np.arange(16) / 16, np.arange(23) / 23
+    closed = np.linspace(0, 1, 12)
+    many = np.stack([wave(sensors), wave(2 * sensors)])
+    expected = burgers.predict(wave, t=T, x=X)
+    assert expected.dims == ("t", "x")
+    np.testing.assert_allclose(expected.sel(t=0), wave(X), atol=1e-12)
+    labelled = xr.DataArray(np.stack([wave(closed)] * 2, axis=1), {"x": closed}, ("x", "case"))
+    for given in (wave(sensors), wave(other), labelled[:, 0]):
+        np.testing.assert_allclose(burgers.predict(given, t=T, x=X), expected, atol=1e-11)
+    both = burgers.predict([wave, lambda x: wave(2 * x)], t=T, x=X)
+    assert both.dims == ("function", "t", "x")
+    np.testing.assert_allclose(burgers.predict({"u": many}, t=T, x=X), both, atol=1e-11)
+    np.testing.assert_allclose(burgers.predict(labelled, t=T, x=X)[1], expected, atol=1e-11)
+
+
+def test_numbers_vectors_and_several_inputs():
+    operator = make(zoo.Reactor(), exact=("t",), sensors=8)
+    given = {"u": lambda x: x**2, "v": lambda t, x: t * x, "nu": 0.05}
+    one = operator.predict(given, t=T, x=X)
+    many = operator.predict(given | {"nu": [0.05, 0.1]}, t=T, x=X)
+    np.testing.assert_allclose(many[0], one, rtol=1e-12)
+    assert float(abs(many[1] - one).max()) > 1e-6
+    heat = make(zoo.AnisotropicHeat(), exact="all")
+    places = {"t": 0.5, "x": X, "y": 0.2, "z": 0.1}
+    assert heat.predict([0.2, 0.3, 0.4], **places).dims == ("x",)
+    assert heat.predict([[0.2, 0.3, 0.4]], **places).dims == ("function", "x")
+
+
+def test_points_are_the_grid_and_numbers_drop_axes(burgers):
+    grid = burgers.predict(wave, t=T, x=X)
+    mesh_t, mesh_x = (m.reshape(-1) for m in np.meshgrid(T, X, indexing="ij"))
+    points = burgers.predict(wave, t=mesh_t, x=mesh_x, points=True)
+    assert points.dims == ("point",)
+    np.testing.assert_array_equal(points.coords["x"], mesh_x)
+    np.testing.assert_allclose(points, grid.to_numpy().reshape(-1), rtol=1e-10)
+    last = burgers.predict(wave, t=1.0, x=X)
+    assert last.dims == ("x",)
+    assert last.coords["t"] == 1.0
+    np.testing.assert_allclose(last, grid.sel(t=1), rtol=1e-12)
+    assert burgers.predict([wave], t=1.0, x=X, points=True).shape == (1, 7)
+
+
+def test_derivatives_match_differences(burgers):
+    h = 1e-4
+    near = burgers.predict(wave, t=0.5, x=[0.3 - h, 0.3, 0.3 + h]).to_numpy()
+    made = burgers.predict(wave, derivative=("s_x", "s_xx"), t=0.5, x=0.3)
+    assert float(made["s_x"]) == pytest.approx((near[2] - near[0]) / (2 * h), rel=1e-6)
+    assert float(made["s_xx"]) == pytest.approx((near[2] - 2 * near[1] + near[0]) / h**2, rel=1e-4)
+
+
+@pytest.mark.parametrize("points", [False, True])
+@pytest.mark.parametrize("kind", ["cp", "tucker", "deeponet"])
+def test_chunks_change_nothing(kind, points):
+    changes = {"kind": "deeponet"} if kind == "deeponet" else {"decoder": kind}
+    operator = make(Burgers(), exact="all", **changes)
+    inputs = operator.problem.sample(KEY, 5)
+    places = {"t": np.linspace(0, 1, 40), "x": np.linspace(0, 0.9, 40)}
+    whole = operator.predict(inputs, points=points, **places)
+    memory = 2000 if points else 40_000
+    view = operator.on(points=points, memory=memory, **places)
+    np.testing.assert_allclose(view(inputs), whole, rtol=1e-10, atol=1e-13)
+    functions, rows = view._chunks[5]
+    assert functions < 5 or points
+    assert rows < 40
+
+
+def test_a_new_input_needs_no_trunk_and_no_compilation(burgers, monkeypatch):
+    burgers.predict(wave(np.arange(16) / 16), t=T, x=X)
+    monkeypatch.setattr(nn.SepONet, "features", None)
+    burgers.predict(wave(np.arange(16) / 8), t=T, x=X)
+    assert burgers.on(t=T, x=X)._compiled._cache_size() <= 2  # with and without a functions' axis of two
+
+
+def test_residuals_are_root_mean_squares_of_the_terms():
+    operator = make(zoo.Reactor(), exact=("t",), sensors=8)
+    inputs = operator.problem.sample(KEY, 3)
+    nodes = {"t": 6, "x": 5}
+    made = operator.residual(inputs, nodes=nodes)
+    assert list(made) == list(operator.term_names)
+    assert len(made) == 3
+    collocation = make_collocation(operator.model, nodes)
+    values = jax.jit(lambda u: calculus.residuals(operator.model, u, collocation.where))(inputs)
+    t, x = (np.asarray(w) for w in collocation.weights)
+    expected = np.sqrt(np.einsum("ftx,t,x->f", np.asarray(values["equation"]) ** 2, t, x))
+    np.testing.assert_allclose(made["equation"], expected, rtol=1e-12)
+    np.testing.assert_allclose(made["x=0"], np.sqrt(np.asarray(values["x=0"])[:, :, 0] ** 2 @ t), rtol=1e-12)
+    chunked = operator.residual(inputs, nodes=nodes, memory=1000)
+    xr.testing.assert_allclose(chunked, made, rtol=1e-10)
+
+
+def test_one_step_solves_linear_problems():
+    heat = classical(Heat(), {"t": 9, "x": 9})
+    refined = heat.refine(lambda x: np.sin(2 * np.pi * x))
+    exact = np.exp(-0.01 * (2 * np.pi) ** 2 * T[:, None]) * np.sin(2 * np.pi * X[None])
+    np.testing.assert_allclose(refined.predict(t=T, x=X), exact, atol=1e-8)
+    assert float(refined.after["equation"]) < 1e-7 * float(refined.before["equation"])
+    poisson = classical(zoo.Poisson(), {"x": 12, "y": 12})
+
+    def solution(x, y):
+        return np.sin(np.pi * x) * np.sin(np.pi * y / 2)
+
+    y = np.linspace(0, 2, 6)
+    refined = poisson.refine(lambda x, y: -1.25 * np.pi**2 * solution(x, y))
+    np.testing.assert_allclose(refined.predict(x=X, y=y), solution(X[:, None], y[None]), atol=1e-7)
+
+
+def test_soft_conditions_are_refined_too():
+    operator = classical(zoo.Wave(), {"t": 12, "x": 12}, exact="none")
+    refined = operator.refine({"u": lambda x: np.sin(np.pi * x), "v": lambda x: 0 * x})
+    exact = np.cos(np.pi * T[:, None]) * np.sin(np.pi * X[None])
+    np.testing.assert_allclose(refined.predict(t=T, x=X), exact, atol=1e-5)
+
+
+def test_gauss_newton_from_nothing_reaches_the_floor_of_the_basis():
+    operator = classical(Burgers(), {"t": 8, "x": 25})
+    inputs = operator.problem.sample(KEY, 3)
+    runs = [operator.refine(inputs, steps=n).after["equation"].to_numpy() for n in (0, 1, 2, 3, 4)]
+    np.testing.assert_allclose(runs[0], operator.refine(inputs).before["equation"])
+    assert np.all(runs[3] < 3e-2 * runs[0])
+    assert np.all(abs(runs[4] - runs[3]) < 2e-2 * runs[3])
+    finer = classical(Burgers(), {"t": 12, "x": 41}).refine(inputs, steps=4)
+    places = {"t": T, "x": X}
+    truth = finer.predict(**places)
+    errors = [float(abs(operator.refine(inputs, steps=n).predict(**places) - truth).max()) for n in (0, 4)]
+    assert errors[1] < 3e-3 * errors[0]
+    slabs = operator.refine(inputs, steps=2, memory=2_000_000)
+    np.testing.assert_allclose(slabs.after["equation"], runs[2], rtol=1e-6)
+
+
+def test_coupled_fields_are_refined_and_nothing_gets_worse():
+    operator = classical(zoo.Brusselator(), {"t": 6, "x": 8})
+    far = eqx_scale(operator, 30.0)
+    inputs = operator.problem.sample(KEY, 2)
+    total = lambda report: sum(report[name] ** 2 for name in report)  # noqa: E731
+    bad = far.refine(inputs, steps=2)
+    assert (total(bad.after) <= total(bad.before)).all()
+    good = operator.refine(inputs, steps=4)
+    assert (total(good.after) < 1e-3 * total(good.before)).all()
+    weighted = operator.refine(inputs, steps=4, weights={"equation_p": 100.0})
+    assert (weighted.after["equation_p"] < good.after["equation_p"]).all()
+
+
+def eqx_scale(operator: Operator, scale: float) -> Operator:
+    """The same operator with large random coefficients: a bad start."""
+    import equinox as eqx
+
+    last = operator.model.branch.body.layers[-1]
+    random = scale * jax.random.normal(KEY, last.bias.shape)
+    return Operator(eqx.tree_at(lambda m: m.branch.body.layers[-1].bias, operator.model, random))
+
+
+def test_refinement_in_float32_is_as_good():
+    with jax.enable_x64(False):
+        operator = classical(Heat(), {"t": 8, "x": 9})
+        refined = operator.refine(lambda x: np.sin(2 * np.pi * x))
+        made = refined.predict(t=T, x=X)
+    assert made.dtype == np.float32
+    exact = np.exp(-0.01 * (2 * np.pi) ** 2 * T[:, None]) * np.sin(2 * np.pi * X[None])
+    np.testing.assert_allclose(made, exact, atol=3e-6)
+
+
+def test_basis_functions_satisfy_their_conditions():
+    basis = classical(zoo.Brusselator(), {"t": 5, "x": 6}).basis(11)
+    assert basis["x"].sizes == {"field": 2, "k": 6, "x": 11}
+    assert float(abs(basis["t"].isel(t=0)).max()) < 1e-12
+    assert float(abs(basis["x"].sel(field="p").isel(x=[0, -1])).max()) < 1e-10
+    assert float(abs(basis["x"].sel(field="q").isel(x=0)).max()) > 0.1
+    joint = make(zoo.Brusselator(), kind="deeponet").basis(4)
+    assert joint["t,x"].dims == ("field", "k", "t", "x")
+
+
+def test_gradients_with_respect_to_the_input(burgers):
+    values = jnp.asarray(wave(np.arange(16) / 16))
+    view = burgers.on(t=T, x=X)
+    np.testing.assert_allclose(view.evaluate(values), burgers.predict(values, t=T, x=X), rtol=1e-10)
+
+    @jax.jit
+    def misfit(values):
+        return jnp.sum(jnp.asarray(burgers.evaluate(values, t=T, x=X)) ** 2)
+
+    gradient = jax.grad(misfit)(values)
+    for direction in (0, 5, 11):
+        h = 1e-5 * jnp.eye(16)[direction]
+        difference = (misfit(values + h) - misfit(values - h)) / 2e-5
+        assert float(gradient[direction]) == pytest.approx(float(difference), rel=1e-7)
+    # Through the lift alone, s(0, x) = u(x).
+    jacobian = jax.jacobian(lambda v: burgers.evaluate(v, t=0.0, x=np.arange(16) / 16))(values)
+    np.testing.assert_allclose(jacobian, np.eye(16), atol=1e-10)
+
+
+def test_problems_without_inputs():
+    operator = make(zoo.Plate(), exact="all", decoder="tucker")
+    made = operator.predict(x=X, y=X)
+    assert made.dims == ("x", "y")
+    assert float(abs(made.sel(x=[0, 1])).max()) < 1e-12
+    refined = classical(zoo.Plate(), {"x": 12, "y": 12}).refine()
+    assert float(refined.predict(x=0.5, y=0.5)) == pytest.approx(0.00126532, rel=1e-4)  # Timoshenko's clamped plate
+
+
+NAN = np.full(16, np.nan)
+WRONG = {
+    "outside": ({"t": [0.5, 1.5]}, wave, r"'t' must lie in \[0, 1\]; got 1.5"),
+    "nan place": ({"t": np.nan}, wave, "must lie in"),
+    "empty": ({"t": []}, wave, "must be a number or a list"),
+    "missing axis": ({"x": None}, wave, "must be numbers; got NoneType"),
+    "matrix": ({"x": np.zeros((2, 2))}, wave, r"shape \(2, 2\)"),
+    "unknown axis": ({"y": 0.5}, wave, "axes t, x; got"),
+    "nan input": ({}, NAN, "must be finite; got nan in function 0"),
+    "rank": ({}, np.zeros((2, 3, 16)), r"\[x\] or \[functions, x\]"),
+    "no input": ({}, None, "the inputs are u; got none"),
+    "unknown input": ({}, {"v": wave}, "the inputs are u; got v"),
+    "text": ({}, "wave", "must be an array of numbers"),
+    "callable": ({}, lambda x: x[:3], "must return the shape"),
+    "dims": ({}, xr.DataArray(np.zeros((4, 5)), dims=("a", "b")), "at most one more"),
+    "field": ({"field": "r"}, wave, "the fields are s"),
+    "derivative": ({"derivative": "s_y"}, wave, "the axes are t, x"),
+    "not a field": ({"derivative": "u_x"}, wave, "not a derivative of s"),
+    "ragged points": ({"points": True}, wave, "as many coordinates along every axis"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_mistakes_are_one_sentence(burgers, name):
+    changes, given, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        burgers.predict(given, **({"t": T, "x": X} | changes))
+
+
+def test_mistakes_elsewhere(burgers):
+    with pytest.raises(ValueError, match="same number of functions; got 2 of u, 3 of nu"):
+        make(zoo.Reactor()).predict({"u": np.ones((2, 16)), "v": lambda t, x: t, "nu": [1, 2, 3]}, t=T, x=X)
+    with pytest.raises(ValueError, match="at its sensors"):
+        burgers.evaluate(jnp.zeros(17), t=T, x=X)
+    with pytest.raises(ValueError, match="weights are for equation; got t=0"):
+        burgers.refine(wave, weights={"t=0": 2.0})
+    with pytest.raises(ValueError, match="nodes must give a positive number"):
+        burgers.residual(wave, nodes={"t": 5})
+    foreign = SpectralField(Domain(x=(0, 1)), sigma=1.0, tau=1.0, gamma=2.0).sample(KEY, 2)
+    with pytest.raises(ValueError, match="got functions with"):
+        burgers.predict(foreign, t=T, x=X)
+
+
+def test_points_is_what_calculus_calls_points(burgers):
+    assert isinstance(burgers.on(t=T, x=T, points=True).where, Points)
