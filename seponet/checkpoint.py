@@ -77,7 +77,9 @@ class Checkpoints:
                 # Orbax and TensorStore raise many kinds for damaged files; whichever it is, an older one may be whole.
                 self._check_config(step)
                 failure = error
-                logger.warning("checkpoint %d can't be read and is passed over for an older one: %s", step, _first_line(error))
+                logger.warning(
+                    "checkpoint %d can't be read and is passed over for an older one: %s", step, _first_line(error)
+                )
                 continue
             self._compare(found["config"], step)
             return step, _rebuild(like, found["state"]), float(found["clock"]["seconds"])

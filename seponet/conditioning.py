@@ -1,7 +1,8 @@
 r"""Conditioning: the average residual operator of a problem on fixed basis functions, and whitening by it.
 
 With the residual r(c) of the coefficients c and J = dr/dc at c = 0 (the lift alone), the loss near the lift is
-c^T E_u[J^T J] c plus lower orders. A branch that outputs z with c = z W, W W^T = E_u[J^T J]^{-1}, sees all directions alike.
+c^T E_u[J^T J] c plus lower orders. A branch that outputs z with c = z W, W W^T = E_u[J^T J]^{-1}, sees all directions
+alike.
 
 J comes from automatic differentiation of the *elementwise* bodies: if a body b depends on the network through the atoms
 a = Phi_a c + lift_a, then J = sum_a D_a Phi_a with D_a = db/da, one number per function and point. So
@@ -101,11 +102,14 @@ def whiten(
     """
     if kind not in ("diagonal", "full"):
         raise ValueError(f'whitening is "diagonal" or "full"; got {kind!r}')
-    matrix = np.asarray(gram(model, inputs, collocation, weights, diagonal=kind == "diagonal"), np.float64)
+    found = eqx.filter_jit(gram)(model, inputs, collocation, weights, diagonal=kind == "diagonal")
+    matrix = np.asarray(found, np.float64)
     diagonal = matrix if kind == "diagonal" else np.diagonal(matrix)
     if not np.all(diagonal > 0):
         dead = int(np.argmin(diagonal))
-        raise ValueError(f"coefficient {dead} does not change any residual, so whitening can't scale it; use a smaller rank")
+        raise ValueError(
+            f"coefficient {dead} does not change any residual, so whitening can't scale it; use a smaller rank"
+        )
     scale = 1 / np.sqrt(diagonal)
     if kind == "full":
         correlation = scale[:, None] * matrix * scale[None] + ridge * np.eye(len(scale))

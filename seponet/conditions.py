@@ -121,7 +121,7 @@ class Residual:
     def terms(self, vocabulary: Vocabulary) -> list[Term]:
         expression = Expression.parse(self.residual, vocabulary, f"the residual on {_show(self.at)}")
         return [
-            Term(_label(axis, node, self.name), expression, Face(axis, (node,)))
+            Term(_label(axis, node, self.name or "residual"), expression, Face(axis, (node,)))
             for axis, node in _places(self.at, vocabulary.domain, self)
         ]
 
@@ -155,6 +155,7 @@ def _linear(
     data = _data(condition.equals, vocabulary, f"the condition on {_show(condition.at)}")
     kind = type(condition).__name__.lower()
     prefix = "" if kind == "value" else f"{kind} "
+    prefix += f"{condition.order} " if isinstance(condition, Derivative) and condition.order > 1 else ""
     suffix = field if len(vocabulary.fields) > 1 else None
     made: list[LinearCondition] = []
     for axis, node in _places(condition.at, vocabulary.domain, condition):
@@ -184,7 +185,8 @@ def _data(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
 def _places(at: Places, domain: Domain, condition: Condition) -> list[tuple[str, float]]:
     if not isinstance(at, Mapping) or len(at) != 1:
         raise ValueError(
-            f'{type(condition).__name__} needs one axis and where on it, for instance {{"t": 0}} or {{"x": (0, 1)}}; got {at!r}'
+            f"{type(condition).__name__} needs one axis and where on it, for instance "
+            f'{{"t": 0}} or {{"x": (0, 1)}}; got {at!r}'
         )
     ((axis, nodes),) = at.items()
     interval = domain.axis(axis)

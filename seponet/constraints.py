@@ -1,6 +1,7 @@
 r"""Conditions imposed exactly, by construction.
 
-On one axis n, let the linear conditions be traces l_j(s) = d_j, and let h_j be polynomials with l_i(h_j) = delta_ij. Then
+On one axis n, let the linear conditions be traces l_j(s) = d_j, and let h_j be polynomials with l_i(h_j) = delta_ij.
+Then
 
     P f = sum_j h_j(y_n) l_j(f)
 
@@ -48,8 +49,11 @@ class Projector:
     traces: tuple[Trace, ...]
 
     def __post_init__(self) -> None:
-        if self.traces:
-            _ = self.coefficients
+        if self.traces and np.any(np.abs(self.coefficients[:, 1:]) > 1e-14) and self.axis.periodic:
+            raise ValueError(
+                f"the conditions on the periodic axis {self.name} can't be imposed exactly, because their polynomials "
+                f"aren't periodic; impose the axis {self.name} softly, or make it an interval"
+            )
 
     @property
     def order(self) -> int:

@@ -69,7 +69,8 @@ class Domain:
         for name in self.names:
             if _tokens(name, tuple(n for n in self.names if n != name)) is not None:
                 raise ValueError(
-                    f"axis {name!r} reads as a product of the other axes, so `s_{name}` would have two meanings; rename it"
+                    f"axis {name!r} reads as a product of the other axes, so `s_{name}` would have two meanings; "
+                    "rename it"
                 )
 
     @property
@@ -87,7 +88,7 @@ class Domain:
         return Domain(**{name: self.axis(name) for name in chosen})
 
     def __or__(self, other: "Domain") -> "Domain":
-        return Domain(**dict(self.axes), **dict(other.axes))
+        return Domain(**{**dict(self.axes), **dict(other.axes)})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

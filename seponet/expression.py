@@ -166,9 +166,11 @@ class Expression:
             result = jax.eval_shape(self.function, *arguments)
         except Exception as error:
             raise ValueError(f"{label} fails on arrays of values: {error}") from error
-        rank_kept = hasattr(result, "shape") and (not self.symbols or len(result.shape) == len(full))
-        if not rank_kept or any(n not in (1, m) for n, m in zip(reversed(result.shape), reversed(full), strict=False)):
-            got = getattr(result, "shape", type(result).__name__)
+        got = getattr(result, "shape", type(result).__name__)
+        # A field has every axis, and so has what is computed from it; data may lack some.
+        allowed = [(m,) if self.fields else (1, m) for m in full]
+        rank_kept = isinstance(got, tuple) and (not self.symbols or len(got) == len(full))
+        if not rank_kept or any(n not in m for n, m in zip(reversed(got), reversed(allowed), strict=False)):
             raise ValueError(
                 f"{label} must be elementwise: given arrays of shape {full} it must return that shape, but it returned "
                 f"{got}; leave sums, means and stacking to the library and return one residual"

@@ -7,10 +7,11 @@ as well, if it is formed from the small one-dimensional factors instead of the l
 
     (linear combination of fields' derivatives, with numbers as coefficients) + (an array).
 
-Fields start as combinations of themselves, inputs and coordinates as arrays. `add`, `sub` and `neg` act on both parts, and
-so do `mul` and `div` by a number that the trace knows. Every other primitive, and every product with an array (an input,
-a coordinate, a field), first turns the combinations that it consumes into values: those combinations are the *atoms*, and
-what is left at the end is the last one. Nothing is inferred from sampled numbers, so the rewriting is exact.
+Fields start as combinations of themselves, inputs and coordinates as arrays. `add`, `sub` and `neg` act on both parts,
+and so do `mul` and `div` by a number that the trace knows. Every other primitive, and every product with an array (an
+input, a coordinate, a field), first turns the combinations that it consumes into values: those combinations are the
+*atoms*, and what is left at the end is the last one. Nothing is inferred from sampled numbers, so the rewriting is
+exact.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +73,7 @@ class _Affine:
 
     def scale(self, factor: float) -> "_Affine":
         rest = None if self.rest is None else self.rest * factor
-        return _Affine({symbol: c * factor for symbol, c in self.linear.items()}, rest)
+        return _Affine({symbol: c * factor for symbol, c in self.linear.items() if c * factor}, rest)
 
     def plus(self, other: "_Affine") -> "_Affine":
         linear = dict(self.linear)
@@ -92,7 +93,7 @@ def _run(
 ) -> Array:
     def value(affine: _Affine) -> Any:
         if not affine.linear:
-            return affine.rest
+            return 0.0 if affine.rest is None else affine.rest
         terms = sorted(affine.linear.items(), key=lambda item: str(item[0]))
         first = terms[0][1]
         contracted = contract(tuple((symbol, c / first) for symbol, c in terms))
@@ -126,14 +127,15 @@ def _interpret(
 
 def _apply(equation: Any, operands: list[_Affine], value: Callable[[_Affine], Any]) -> list[_Affine]:
     name = equation.primitive.name
-    same_shape = all(v.aval.shape == equation.outvars[0].aval.shape for v in equation.invars)
+    shape = equation.outvars[0].aval.shape
+    fits = all(o.is_number or v.aval.shape == shape for o, v in zip(operands, equation.invars, strict=True))
     if name in ("pjit", "jit"):
         inner = equation.params["jaxpr"]
         return _interpret(inner.jaxpr, inner.consts, operands, value)
     if any(operand.linear for operand in operands):
-        if name in ("add", "add_any") and same_shape:
+        if name in ("add", "add_any") and fits:
             return [operands[0].plus(operands[1])]
-        if name == "sub" and same_shape:
+        if name == "sub" and fits:
             return [operands[0].plus(operands[1].scale(-1.0))]
         if name == "neg":
             return [operands[0].scale(-1.0)]

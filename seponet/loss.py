@@ -2,8 +2,9 @@
 
 The squared residuals of the interior are summed over slabs of rows (points of the first axis). Their gradient with
 respect to the coefficients and the basis functions is accumulated in the same sweep: every slab is differentiated as
-soon as it is computed, so nothing of the size functions x points is stored, nothing is computed twice, and what flows on
-to the networks are cotangents of the size of the factors. Faces are smaller by one axis and are differentiated as usual.
+soon as it is computed, so nothing of the size functions x points is stored, nothing is computed twice, and what flows
+on to the networks are cotangents of the size of the factors. Faces are smaller by one axis and are differentiated as
+usual.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,7 +80,8 @@ def physics_loss(
     - `weights`: for each term of `model.problem.terms(model.exact)` and each function; not differentiated.
     - `rows`: how many rows of the first axis make a slab; None takes all at once.
     - `causality`: if positive, a row counts exp(-causality * (relative loss of the rows before it)) times: what happens
-        later is learned once what happens earlier is (Wang et al. 2024). The first axis is then time, in ascending order.
+        later is learned once what happens earlier is (Wang et al. 2024). The first axis is then time, in ascending
+        order.
     """
     terms = model.problem.terms(model.exact)
     where = collocation.where

@@ -1,7 +1,7 @@
 r"""Errors against reference solutions: the paper's metrics, over many functions.
 
-For each function, over its whole grid and all fields: the relative error $\|s - \hat s\|_2 / \|\hat s\|_2$, the root mean
-square of $s - \hat s$, and its maximum.
+For each function, over its whole grid and all fields: the relative error $\|s - \hat s\|_2 / \|\hat s\|_2$, the root
+mean square of $s - \hat s$, and its maximum.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,9 @@ def compare(
     """The errors of predictions; all fields count together."""
     for field, values in exact.items():
         if predicted[field].shape != values.shape:
-            raise ValueError(f"{field} is predicted with shape {predicted[field].shape}; the reference has {values.shape}")
+            raise ValueError(
+                f"{field} is predicted with shape {predicted[field].shape}; the reference has {values.shape}"
+            )
     difference = np.stack([_flat(predicted[field]) - _flat(values) for field, values in exact.items()], axis=1)
     size = np.stack([_flat(values) for values in exact.values()], axis=1)
     return Errors(

@@ -146,9 +146,7 @@ class Operator:
         """
         return self.on(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
 
-    def residual(
-        self, u: Any = None, *, nodes: Mapping[str, int] | None = None, memory: int = MEMORY
-    ) -> xr.Dataset:
+    def residual(self, u: Any = None, *, nodes: Mapping[str, int] | None = None, memory: int = MEMORY) -> xr.Dataset:
         """The root mean square of each equation and soft condition, for each function: no reference is needed.
 
         **Arguments:**
@@ -231,7 +229,9 @@ class Operator:
     def _report(self, squares: np.ndarray, count: int | None) -> xr.Dataset:
         rms = np.sqrt(squares)
         dims = () if count is None else ("function",)
-        return xr.Dataset({n: (dims, r if count is not None else r[0]) for n, r in zip(self.term_names, rms, strict=True)})
+        return xr.Dataset(
+            {n: (dims, r if count is not None else r[0]) for n, r in zip(self.term_names, rms, strict=True)}
+        )
 
     def _symbols(self, derivative: str | Sequence[str] | None, field: str | None) -> tuple[Symbol, ...]:
         fields = self.problem.fields
@@ -248,7 +248,9 @@ class Operator:
         symbols = tuple(dict.fromkeys(self.problem.vocabulary.parse(name) for name in names))
         for symbol in symbols:
             if symbol.kind != "field" or symbol.name not in chosen:
-                raise ValueError(f"`{symbol}` is not a derivative of {', '.join(chosen)}; write for instance `{chosen[0]}_x`")
+                raise ValueError(
+                    f"`{symbol}` is not a derivative of {', '.join(chosen)}; write for instance `{chosen[0]}_x`"
+                )
         return symbols
 
 

@@ -34,7 +34,9 @@ class Origin:
     def of(cls, made: type) -> "Origin":
         name, module = made.__qualname__, made.__module__
         if "<locals>" in name:
-            raise ValueError(f"{name} is defined inside a function, where no other process finds it; move it to a module")
+            raise ValueError(
+                f"{name} is defined inside a function, where no other process finds it; move it to a module"
+            )
         if module.partition(".")[0] == PACKAGE and not module.startswith(_SCRIPT):
             return cls(name, module)
         try:
@@ -76,7 +78,9 @@ class Origin:
             return _attribute(module, self.name) if module and not Path(self.file).exists() else None
         found = _attribute(module, self.name)
         if found is None:
-            raise ValueError(f"there is no {self.name} in the module {self.module}; it was saved by another version of it")
+            raise ValueError(
+                f"there is no {self.name} in the module {self.module}; it was saved by another version of it"
+            )
         return found
 
     def _from_file(self) -> type:

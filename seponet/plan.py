@@ -47,9 +47,7 @@ class Plan:
         )
 
 
-def plan(
-    model: OperatorNetwork, functions: int, points: int | Mapping[str, int], rows: int = 0
-) -> Plan:
+def plan(model: OperatorNetwork, functions: int, points: int | Mapping[str, int], rows: int = 0) -> Plan:
     """The cost of a step for `functions` functions on `points` points along each axis; nothing is computed.
 
     **Arguments:**

@@ -79,6 +79,7 @@ class Problem:
                     linear.extend(condition.linear(vocabulary))
                 else:
                     raise ValueError(f"a condition is Value, Derivative, Robin or Residual; got {condition!r}")
+            _check_names([c.name for c in linear] + [t.name for t in free])
             _check_closed(self, equations, linear, free)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error.__cause__
@@ -101,7 +102,9 @@ class Problem:
 
         Optional. A problem that overrides it can be validated while it is trained and evaluated afterwards.
         """
-        raise ValueError(f"{type(self).__name__} has no reference solver; give it a method `reference` to measure errors")
+        raise ValueError(
+            f"{type(self).__name__} has no reference solver; give it a method `reference` to measure errors"
+        )
 
     reference_resolution: ClassVar[int] = 0
     """The resolution at which `reference` is converged; 0 if there is none."""
@@ -140,6 +143,14 @@ def _line(method: Any) -> int:
     return inspect.unwrap(method.__func__).__code__.co_firstlineno
 
 
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"two conditions are called {name!r}; drop one if it repeats the other, or give a Residual its own name="
+            )
+
+
 def _check_closed(
     problem: Problem, equations: tuple[Term, ...], linear: list[LinearCondition], free: list[Term]
 ) -> None:
@@ -149,5 +160,6 @@ def _check_closed(
         if differentiated and not axis.periodic and name not in conditioned and name not in problem.open_axes:
             raise ValueError(
                 f"the equation differentiates along {name}, but there is no condition on {name}: add for instance "
-                f'Value({{"{name}": {axis.lower:g}}}, equals=...), make the axis Periodic, or set open_axes = ("{name}",)'
+                f'Value({{"{name}": {axis.lower:g}}}, equals=...), make the axis Periodic, or set '
+                f'open_axes = ("{name}",)'
             )

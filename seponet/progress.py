@@ -38,7 +38,9 @@ class Reporter:
         if self.bar is not None:
             self.bar.stop()
 
-    def update(self, step: int, loss: float, terms: Mapping[str, float], error: float | None, done: bool = False) -> None:
+    def update(
+        self, step: int, loss: float, terms: Mapping[str, float], error: float | None, done: bool = False
+    ) -> None:
         """Show the state after `step`."""
         if self.quiet:
             return

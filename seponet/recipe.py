@@ -104,7 +104,9 @@ class Recipe:
         for key, value in changes.items():
             table, _, name = key.partition(".")
             if table not in tables or not name:
-                raise ValueError(f"a setting is written model.<key> or train.<key>, for instance train.steps; got {key!r}")
+                raise ValueError(
+                    f"a setting is written model.<key> or train.<key>, for instance train.steps; got {key!r}"
+                )
             head, _, tail = name.partition(".")
             if tail:
                 inner = tables[table].get(head)
@@ -187,5 +189,7 @@ def _plain(config: Any) -> dict[str, Any]:
     for f in dataclasses.fields(config):
         value = getattr(config, f.name)
         if value is not None:
-            made[f.name] = dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
+            made[f.name] = (
+                dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
+            )
     return made

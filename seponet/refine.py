@@ -57,7 +57,9 @@ def make_collocation(model: OperatorNetwork, nodes: Mapping[str, int]) -> Colloc
     """Gauss-Legendre nodes on intervals and uniform ones on circles, with weights that sum to one."""
     domain = model.problem.domain
     if set(nodes) != set(domain) or not all(n >= 1 for n in nodes.values()):
-        raise ValueError(f"nodes must give a positive number for each of the axes {', '.join(domain)}; got {dict(nodes)}")
+        raise ValueError(
+            f"nodes must give a positive number for each of the axes {', '.join(domain)}; got {dict(nodes)}"
+        )
     rules = {name: quadrature(axis, nodes[name]) for name, axis in domain.axes}
     weights = tuple(jnp.asarray(w / np.sum(w)) for _, w in rules.values())
     return Collocation(Grid.of(domain, {name: jnp.asarray(p) for name, (p, _) in rules.items()}), weights)
@@ -184,7 +186,9 @@ def _linearise(
     """The residual b and db/da for every atom a, at the current coefficients."""
     shape = (len(c), *local.shape)
     atoms = [contract_atom(atom, fields, c, local) for atom in fused.atoms]
-    atoms = [v if lift is None else v + jnp.broadcast_to(lift, shape) for v, lift in zip(atoms, known.lifted, strict=True)]
+    atoms = [
+        v if lift is None else v + jnp.broadcast_to(lift, shape) for v, lift in zip(atoms, known.lifted, strict=True)
+    ]
 
     def body(*values: Array) -> Array:
         return jnp.broadcast_to(combine(term, fused, known, values), shape)

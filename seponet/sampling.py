@@ -82,7 +82,9 @@ class Sampler:
         ]
         return Collocation(Grid(self.domain.names, tuple(p for p, _ in drawn)), tuple(w for _, w in drawn))
 
-    def adapt(self, density: Density, model: Model, inputs: Mapping[str, Evaluator], collocation: Collocation) -> Density:
+    def adapt(
+        self, density: Density, model: Model, inputs: Mapping[str, Evaluator], collocation: Collocation
+    ) -> Density:
         """Move the density of every adaptive axis towards where the equations' residuals are large along it."""
         if all(d is None for d in density):
             return density

@@ -145,9 +145,7 @@ class Stepper:
         def body(_: Any, carry: Any) -> Any:
             state, arrays, record = carry
             fresh = state.step % self.config.resample == 0
-            arrays = jax.lax.cond(
-                fresh, lambda: eqx.partition(self.batch(state), eqx.is_array)[0], lambda: arrays
-            )
+            arrays = jax.lax.cond(fresh, lambda: eqx.partition(self.batch(state), eqx.is_array)[0], lambda: arrays)
             state, new = self._step(state, eqx.combine(arrays, static))
             return state, arrays, Record(new.loss, new.terms, record.finite & new.finite)
 
@@ -164,9 +162,7 @@ class Stepper:
         finite = jnp.isfinite(loss) & jnp.isfinite(optax.global_norm(updates))
         weights = optax.apply_updates(state.weights, updates)
         mean = None if state.mean is None else average(weights, state.mean, state.step, self.config.average)
-        new = TrainState(
-            state.step, weights, mean, optimizer, state.balance, state.density, state.rate
-        )
+        new = TrainState(state.step, weights, mean, optimizer, state.balance, state.density, state.rate)
         kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, state)
         kept = eqx.tree_at(lambda s: s.step, kept, state.step + 1)
         terms = jnp.mean(losses.table * batch.scale[None], axis=1)

@@ -1,5 +1,6 @@
 """The training loop: blocks of steps, validation, checkpoints, budgets, and what to do when something goes wrong."""
 
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ from .nn.model import OperatorNetwork
 from .plan import choose_rows
 from .problem import Problem
 from .progress import Reporter
-from .recipe import Recipe
+from .recipe import Recipe, TrainConfig
 from .step import Data, Stepper, TrainState
 
 Validate = Callable[[OperatorNetwork], float]
@@ -99,7 +100,7 @@ class _Run:
         model = build(problem, recipe.model, key=for_model)
         rows = self.config.rows or choose_rows(model, self.config)
         if self.config.whitening != "none":
-            model = _whitened(model, recipe, rows, for_whitening)
+            model = _whitened(model, self.config, for_whitening)
         self.stepper = Stepper(model, self.config, rows, for_steps, data)
         self.names = [term.name for term in self.stepper.terms]
         self.checkpoints: Checkpoints | None = None
@@ -154,14 +155,15 @@ class _Run:
                 if rollbacks > self.config.rollbacks:
                     raise Diverged(
                         f"the loss became {loss:.3g} at step {int(new.step)} although the step was halved "
-                        f"{self.config.rollbacks} times; lower train.rate (now {self.config.rate:g}) or set train.clip = 1"
+                        f"{self.config.rollbacks} times; lower train.rate (now {self.config.rate:g}) or set "
+                        "train.clip = 1"
                     )
                 self.state = eqx.tree_at(lambda s: s.rate, self.state, 0.5 * self.state.rate)
                 reporter.say(f"step {done}: the loss became {loss:.3g}; going back there with half the step")
                 continue
             self.state, lowest = new, min(lowest, loss)
             now = time.perf_counter()
-            # Blocks of about half a second: rarely on the host, never long without a sign of life. The first one compiles.
+            # Blocks of about half a second: rarely on the host, never long without a sign of life. The first compiles.
             if size > 1 or now - began < 0.5:
                 size = max(1, min(4 * size, int(size * 0.5 / max(now - began, 1e-3))))
             else:
@@ -200,15 +202,13 @@ class _Run:
             self.checkpoints.save(int(state.step), state, error, self.seconds)
 
 
-def _whitened(model: OperatorNetwork, recipe: Recipe, rows: int, key: PRNGKeyArray) -> OperatorNetwork:
-    """Whitening by the average over as many functions as a few batches have, with the weights of the loss."""
-    for_functions, for_points = jax.random.split(key)
-    config = recipe.train
-    stepper = Stepper(model, config, rows, for_points)
+def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> OperatorNetwork:
+    """Whitening by the average over a sample of functions, with the weights of the loss."""
+    stepper = Stepper(model, dataclasses.replace(config, functions=max(300, config.functions)), 1, key)
     batch = stepper.batch(stepper.start())
     weights = stepper.weights[:, None] * batch.scale[None] / batch.scale.shape[0]
     kind: Any = config.whitening
-    return eqx.filter_jit(whiten)(model, batch.inputs, batch.collocation, weights, kind=kind, amplitude=config.amplitude)
+    return whiten(model, batch.inputs, batch.collocation, weights, kind=kind, amplitude=config.amplitude)
 
 
 def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -169,9 +169,7 @@ class View:
         return functions, rows
 
 
-def locate(
-    domain: Domain, given: Mapping[str, Any], *, points: bool = False
-) -> tuple[Where, dict[str, np.ndarray]]:
+def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) -> tuple[Where, dict[str, np.ndarray]]:
     """The places that coordinates name, checked; and the coordinates as float64 arrays (a number stays a number)."""
     if set(given) != set(domain):
         raise ValueError(f"coordinates are needed for the axes {', '.join(domain)}; got {', '.join(given) or 'none'}")

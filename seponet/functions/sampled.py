@@ -70,11 +70,11 @@ class Sampled(Space):
 
     def functions(self) -> Functions:
         """All the given functions."""
-        return Functions(self, jnp.asarray(self.coefficients))
+        return Functions(self, jnp.asarray(self.coefficients, float))
 
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n *sizes"]:
         rows = jax.random.randint(key, (n,), 0, self.coefficients.shape[0])
-        return jnp.asarray(self.coefficients)[rows]
+        return jnp.asarray(self.coefficients, float)[rows]
 
     def evaluate(self, parameters: Array, where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
         if self.components is None:

@@ -38,8 +38,8 @@ class ModelConfig:
     - `decoder`: "cp" or "tucker", of a SepONet.
     - `rank`: the number of basis functions; for Tucker that of each axis, a number or a mapping from axes.
     - `exact`: the axes whose conditions hold by construction: "all", "none" or a list.
-    - `trunk`: "mlp", "modified_mlp", one of the classical bases "fourier", "legendre", "chebyshev", "sine", or "classical"
-        (Fourier on periodic axes, Legendre on others); or a mapping from axes to these.
+    - `trunk`: "mlp", "modified_mlp", one of the classical bases "fourier", "legendre", "chebyshev", "sine", or
+        "classical" (Fourier on periodic axes, Legendre on others); or a mapping from axes to these.
     - `trunk_width`, `trunk_depth`, `trunk_activation`, `trunk_final`: of learned trunks.
     - `wavenumbers`: how many periodic features a learned trunk gets along an exactly periodic axis.
     - `encoder`: "sensors" (values as they are), "standardise" or "pca".
@@ -122,8 +122,8 @@ def _exact_axes(problem: Problem, config: ModelConfig) -> tuple[str, ...]:
         problem.domain.axis(name)
         if name not in periodic and name not in conditioned:
             raise ValueError(
-                f"exact names the axis {name!r}, which has no condition that could hold by construction; the axes that do "
-                f"are {', '.join(dict.fromkeys(periodic + conditioned)) or 'none'} (a Residual is always soft)"
+                f"exact names the axis {name!r}, which has no condition that could hold by construction; the axes "
+                f"that do are {', '.join(dict.fromkeys(periodic + conditioned)) or 'none'} (a Residual is always soft)"
             )
     return chosen
 

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import taylor
-from ..features import Joint, Request, joint_features, places_of
 from ..conditions import Face
 from ..constraints import Evaluator, make_projectors
 from ..domain import MultiIndex, order
+from ..features import Joint, Request, joint_features, places_of
 from ..locations import Grid, Points, Where
 from ..problem import Problem
 from .branch import Branch, Constant
@@ -152,12 +152,13 @@ class Repeated(eqx.Module):
 
     def split(self) -> tuple[tuple[Array, ...], "Repeated"]:
         names = self.places[0].names
-        rows = tuple(p for points in self.places for p in points.points)
+        rows = tuple(p.reshape(self.shape) for points in self.places for p in points.points)
         return rows, Repeated(self.trunk, (Points(names, ()),) * len(self.places), self.weights, ())
 
     def join(self, rows: tuple[Array, ...]) -> "Repeated":
         names, axes = self.places[0].names, len(self.places[0].names)
-        places = tuple(Points(names, rows[i * axes : (i + 1) * axes]) for i in range(len(self.places)))
+        flat = tuple(r.reshape(-1) for r in rows)
+        places = tuple(Points(names, flat[i * axes : (i + 1) * axes]) for i in range(len(self.places)))
         return Repeated(self.trunk, places, self.weights, rows[0].shape)
 
 

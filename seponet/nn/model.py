@@ -8,9 +8,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..features import Features, Request
 from ..conditions import Face
 from ..constraints import Evaluator, make_lift
+from ..features import Features, Request
 from ..functions import Functions
 from ..locations import Where
 from ..problem import Problem

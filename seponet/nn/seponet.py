@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import equinox as eqx
 
-from ..features import Request, Separable, separable_features
 from ..conditions import Face
+from ..features import Request, Separable, separable_features
 from ..locations import Where
 from ..problem import Problem
 from .branch import Branch, Constant

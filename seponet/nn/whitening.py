@@ -10,8 +10,8 @@ from .linear import matmul
 class Whitening(eqx.Module):
     r"""$c = \sigma\, z\, W$ with a fixed amplitude $\sigma$ and a fixed $W$: a vector (diagonal whitening) or a matrix.
 
-    With the average residual operator $A = E_u[J^T J]$ of `conditioning.gram`, $W = A_{kk}^{-1/2}$ or $W = L^{-1}$ where
-    $A = L L^T$; then the mean squared residual of a linear problem is $\sigma^2 |z - z^*|^2$ plus a constant.
+    With the average residual operator $A = E_u[J^T J]$ of `conditioning.gram`, $W = A_{kk}^{-1/2}$ or $W = L^{-1}$
+    where $A = L L^T$; then the mean squared residual of a linear problem is $\sigma^2 |z - z^*|^2$ plus a constant.
 
     **Arguments:**
 

@@ -1,4 +1,4 @@
-r"""$s_t = \alpha \nabla \cdot (s \nabla s)$ on $(0, 1]_t \times (-1, 1)^2$, $s(0, x, y) = u(x, y)$, $s = 0$ on the boundary."""
+r"""$s_t = \alpha \nabla \cdot (s \nabla s)$ on $(0, 1]_t \times (-1, 1)^2$, $s = u$ at $t = 0$, $s = 0$ on the walls."""
 
 from collections.abc import Mapping
 
@@ -26,9 +26,7 @@ class NonlinearDiffusion(Problem):
     conditions = [Value({"t": 0}, equals="u"), Value({"x": (-1, 1)}), Value({"y": (-1, 1)})]
     reference_resolution = 100
 
-    def equation(
-        self, s: Array, s_t: Array, s_x: Array, s_y: Array, s_xx: Array, s_yy: Array
-    ) -> Array:
+    def equation(self, s: Array, s_t: Array, s_x: Array, s_y: Array, s_xx: Array, s_yy: Array) -> Array:
         return s_t - self.alpha * (s_x**2 + s_y**2 + s * (s_xx + s_yy))
 
     def reference(

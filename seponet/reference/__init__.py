@@ -1,8 +1,9 @@
 """Reference solutions, one file per method; each states and tests its order.
 
 Solvers are batched: they take callables for the input functions, arrays for the output times and points, and return
-float64 NumPy arrays `[functions, t, x(, y)]`, whatever the user's JAX precision. `resolution` refines space and time
-together, so `estimate_error(lambda n: solve(..., resolution=n), n)` is the error of the reference itself.
+float64 NumPy arrays `[functions, t, x(, y)]`, whatever the user's JAX precision. `resolution` refines space, and time
+where the steps are fixed (`solve_nonlinear_diffusion` chooses its own, by `tolerance`), so that
+`estimate_error(lambda n: solve(..., resolution=n), n)` is the error of the reference itself.
 """
 
 from .characteristics import solve_advection as solve_advection
