@@ -1,16 +1,56 @@
 """Physics-informed operator learning with separable networks: write a PDE once, learn its solution operator."""
 
-from . import functions as functions
-from . import nn as nn
-from .conditions import Derivative as Derivative
-from .conditions import Residual as Residual
-from .conditions import Robin as Robin
-from .conditions import Value as Value
-from .domain import Domain as Domain
-from .domain import Interval as Interval
-from .domain import Periodic as Periodic
-from .locations import Grid as Grid
-from .locations import Points as Points
-from .problem import Problem as Problem
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import functions as functions
+    from . import nn as nn
+    from . import problems as problems
+    from .conditions import Derivative as Derivative
+    from .conditions import Residual as Residual
+    from .conditions import Robin as Robin
+    from .conditions import Value as Value
+    from .domain import Domain as Domain
+    from .domain import Interval as Interval
+    from .domain import Periodic as Periodic
+    from .locations import Grid as Grid
+    from .locations import Points as Points
+    from .operator import Operator as Operator
+    from .problem import Problem as Problem
+    from .run import load as load
+    from .run import train as train
 
 __version__ = "0.1.0"
+
+# Loaded when first asked for, so that `seponet --help` does not wait for JAX.
+_MODULES = ("functions", "nn", "problems")
+_HOMES = {
+    "Derivative": "conditions",
+    "Domain": "domain",
+    "Grid": "locations",
+    "Interval": "domain",
+    "Operator": "operator",
+    "Periodic": "domain",
+    "Points": "locations",
+    "Problem": "problem",
+    "Residual": "conditions",
+    "Robin": "conditions",
+    "Value": "conditions",
+    "load": "run",
+    "train": "run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_HOMES})

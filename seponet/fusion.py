@@ -128,7 +128,7 @@ def _interpret(
 def _apply(equation: Any, operands: list[_Affine], value: Callable[[_Affine], Any]) -> list[_Affine]:
     name = equation.primitive.name
     shape = equation.outvars[0].aval.shape
-    fits = all(o.is_number or v.aval.shape == shape for o, v in zip(operands, equation.invars, strict=True))
+    fits = all(not o.linear or v.aval.shape == shape for o, v in zip(operands, equation.invars, strict=True))
     if name in ("pjit", "jit"):
         inner = equation.params["jaxpr"]
         return _interpret(inner.jaxpr, inner.consts, operands, value)

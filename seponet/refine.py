@@ -97,10 +97,11 @@ def gauss_newton(
         for start in range(0, len(coefficients), batch):
             own = {name: f[start : start + batch] for name, f in inputs.items()}
             c = coefficients[start : start + batch]
-            before = after = _table(model, own, collocation, c)
+            tables = [] if steps else [_table(model, own, collocation, c)]
             for _ in range(steps):
-                c, after = _step(model, own, collocation, row, c, rows)
-            parts.append((np.asarray(c), np.asarray(before), np.asarray(after)))
+                c, *found = _step(model, own, collocation, row, c, rows)
+                tables.extend(found)
+            parts.append((np.asarray(c), np.asarray(tables[0]), np.asarray(tables[-1])))
     cs, befores, afters = zip(*parts, strict=True)
     return np.concatenate(cs), np.concatenate(befores, axis=1), np.concatenate(afters, axis=1)
 
@@ -118,7 +119,8 @@ def _table(model: Any, inputs: Any, collocation: Collocation, c: Array) -> Float
 @eqx.filter_jit
 def _step(
     model: OperatorNetwork, inputs: Any, collocation: Collocation, weights: Array, c: Array, rows: int
-) -> tuple[Array, Float[Array, "terms functions"]]:
+) -> tuple[Array, Float[Array, "terms functions"], Float[Array, "terms functions"]]:
+    """The next coefficients, and the mean squared residuals before and after."""
     matrix, slope = _normal_equations(model, inputs, collocation, weights, c, rows)
     delta = jax.lax.map(lambda pair: _solve(*pair), (matrix, slope)).reshape(c.shape)
     lengths = jnp.asarray(LENGTHS)
@@ -128,7 +130,7 @@ def _step(
     chosen = lengths[best].reshape(-1, *(1,) * (c.ndim - 1))
     # A step that isn't finite is not taken at all: zero times infinity would be.
     c = jnp.where(chosen > 0, c - chosen * delta, c)
-    return c, jnp.take_along_axis(tables, best[None, None], axis=0)[0]
+    return c, tables[-1], jnp.take_along_axis(tables, best[None, None], axis=0)[0]
 
 
 def _solve(matrix: Float[Array, "k k"], slope: Float[Array, " k"]) -> Float[Array, " k"]:

@@ -1,6 +1,7 @@
 """Where the equation is asked to hold in one step: collocation points, drawn axis by axis."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,18 +106,16 @@ class Sampler:
         return tuple(made)
 
     def _scatter(self, key: PRNGKeyArray) -> Collocation:
-        total = 1
-        for n in self.counts:
-            total *= n
+        total = math.prod(self.counts)
         keys = jax.random.split(key, 2 * len(self.counts))
 
-        def points(keys: Sequence[Array], n: int) -> Points:
+        def points(keys: Array, n: int) -> Points:
             unit = [jax.random.uniform(k, (n,)) for k in keys]
             scaled = [axis.lower + axis.length * u for (_, axis), u in zip(self.domain.axes, unit, strict=True)]
             return Points(self.domain.names, tuple(scaled))
 
-        inside = points(keys[: len(self.counts)], total)  # pyright: ignore[reportArgumentType]
-        faces = points(keys[len(self.counts) :], max(self.counts))  # pyright: ignore[reportArgumentType]
+        inside = points(keys[: len(self.counts)], total)
+        faces = points(keys[len(self.counts) :], max(self.counts))
         return Collocation(inside, (None,), faces)
 
 

@@ -6,6 +6,7 @@ is described by the class that defines it and its constants.
 """
 
 import dataclasses
+import io
 import json
 import os
 import shutil
@@ -52,10 +53,7 @@ def save_model(path: str | Path, model: OperatorNetwork, *, overwrite: bool = Fa
         (fresh / DESCRIPTION).write_text(json.dumps(content, indent=1))
         fresh.chmod(0o777 & ~_umask())
         if path.exists():
-            old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-old-"))
-            os.replace(path, old)
-            os.replace(fresh, path)
-            shutil.rmtree(old)
+            _exchange(fresh, path)
         else:
             os.rename(fresh, path)
     except BaseException:
@@ -167,12 +165,24 @@ def _array(description: dict[str, Any], arrays: Sequence[np.ndarray]) -> jax.Arr
 
 def _read_arrays(file: Path) -> list[np.ndarray]:
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as stored:
             return [stored[str(i)] for i in range(len(stored.files))]
     except FileNotFoundError:
         raise ValueError(f"{file} is missing; save the operator again, or copy the whole folder") from None
     except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{file} is damaged ({error}); save the operator again, or copy the whole folder") from None
+
+
+def _exchange(fresh: Path, path: Path) -> None:
+    """Put one folder in the place of another; if that fails, the old one stays."""
+    old = fresh.with_name(f"{fresh.name}-old")
+    os.rename(path, old)
+    try:
+        os.rename(fresh, path)
+    except BaseException:
+        os.rename(old, path)
+        raise
+    shutil.rmtree(old)
 
 
 def _umask() -> int:

@@ -159,7 +159,7 @@ class Stepper:
         )
         updates, optimizer = self.optimizer.update(gradient, state.optimizer, state.weights)
         updates = jax.tree.map(lambda u: state.rate * u, updates)
-        finite = jnp.isfinite(loss) & jnp.isfinite(optax.global_norm(updates))
+        finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(updates))
         weights = optax.apply_updates(state.weights, updates)
         mean = None if state.mean is None else average(weights, state.mean, state.step, self.config.average)
         new = TrainState(state.step, weights, mean, optimizer, state.balance, state.density, state.rate)
@@ -191,7 +191,7 @@ class Stepper:
 
         def length(one: Array) -> Array:
             gradient = jax.grad(lambda w: self.loss(w, one, batch, state.step)[0])(state.weights)
-            return optax.global_norm(gradient)
+            return optax.tree.norm(gradient)
 
         lengths = jax.lax.map(length, jnp.eye(len(self.terms)))
         target = lengths[0] / jnp.maximum(lengths, 1e-6 * jnp.max(lengths))

@@ -82,6 +82,11 @@ def train_model(
         return _Run(problem, recipe, seed, folder, budget, validate, data, quiet).go(resume)
 
 
+def describe(problem: Problem, recipe: Recipe, seed: int) -> dict[str, Any]:
+    """What determines a run; a checkpoint of anything else is refused."""
+    return {**_flat(recipe.to_dict()), "problem": repr(problem), "seed": seed}
+
+
 class _Run:
     def __init__(
         self,
@@ -105,8 +110,7 @@ class _Run:
         self.names = [term.name for term in self.stepper.terms]
         self.checkpoints: Checkpoints | None = None
         if folder is not None:
-            described = {**_flat(recipe.to_dict()), "problem": repr(problem), "seed": seed}
-            self.checkpoints = Checkpoints(folder / "checkpoints", described, self.config.keep)
+            self.checkpoints = Checkpoints(folder / "checkpoints", describe(problem, recipe, seed), self.config.keep)
         self.history: list[dict[str, Any]] = []
         self.earlier = 0.0
         self.error: float | None = None

@@ -186,7 +186,7 @@ def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) ->
         if np.any(wrong):
             raise ValueError(
                 f"the coordinate {name!r} must lie in [{axis.lower:g}, {axis.upper:g}]; got {array[wrong].flat[0]:g}"
-                + (" (the axis is periodic: wrap it first)" if axis.periodic else "")
+                + (" (wrap it round the circle first)" if axis.periodic else "")
             )
         arrays[name] = array
     if not points:

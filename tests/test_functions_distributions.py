@@ -15,7 +15,7 @@ from seponet.functions import (
     SpectralField,
     Vector,
 )
-from seponet.locations import Grid, Points
+from seponet.locations import Grid
 
 LINE = Domain(x=(0.0, 1.0))
 CIRCLE = Domain(x=Periodic(0.0, 1.0))
@@ -118,17 +118,20 @@ def test_positive_functions_have_their_minimum() -> None:
 
 
 def test_bumps_are_what_they_say() -> None:
-    space = Bumps(BOX, count=3)
+    space = Bumps(Domain(x=(-1.0, 1.0), y=(-1.0, 1.0), z=(0.0, 1.0)), count=3)
     functions = space.sample(KEY, 200)
     p = {name: np.asarray(value) for name, value in functions.parameters.items()}
     for name, (low, high) in {"amplitude": (0.2, 0.5), "sharpness": (10.0, 20.0), "centre": (-0.5, 0.5)}.items():
         assert low <= p[name].min() < low + 0.02 * (high - low)
         assert high >= p[name].max() > high - 0.02 * (high - low)
-    x, y = 0.1, 0.4
-    squares = (x - p["centre"][:, :, 0]) ** 2 + (y - p["centre"][:, :, 1]) ** 2
-    exact = np.sum(p["amplitude"] * np.exp(-p["sharpness"] * squares), axis=1)
-    where = Points(("x", "y"), (jnp.array([x]), jnp.array([y])))
-    np.testing.assert_allclose(functions(where)[:, 0], exact, rtol=1e-13)
+    grid = space.sensors({"x": 3, "y": 2, "z": 4})
+    offsets = (
+        np.stack(np.meshgrid(*grid.points, indexing="ij"), axis=-1)[None, None] - p["centre"][:, :, None, None, None]
+    )
+    squares = np.sum(offsets**2, axis=-1)
+    amplitude, sharpness = (p[name][:, :, None, None, None] for name in ("amplitude", "sharpness"))
+    exact = np.sum(amplitude * np.exp(-sharpness * squares), axis=1)
+    np.testing.assert_allclose(functions(grid), exact, rtol=1e-12)
 
 
 def test_solenoidal_fields() -> None:

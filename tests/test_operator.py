@@ -1,5 +1,6 @@
 """The trained operator: what it returns, for what it is given, in which memory; refinement, gradients, errors."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import xarray as xr
 
 import zoo
-from seponet import Domain, Grid, Periodic, Points, Problem, Value, calculus, nn
+from seponet import Domain, Grid, Periodic, Problem, Value, calculus, nn
 from seponet.expression import Symbol
 from seponet.functions import SpectralField
 from seponet.operator import Operator
@@ -15,23 +16,13 @@ from seponet.refine import make_collocation
 
 
 class Burgers(Problem):
-    nu: float = 0.02
+    nu: float = 0.05
     domain = Domain(t=(0, 1), x=Periodic(0, 1))
     inputs = {"u": SpectralField(domain["x"], sigma=625.0, tau=5.0, gamma=4.0)}
     conditions = [Value({"t": 0}, equals="u")]
 
     def equation(self, s, s_t, s_x, s_xx):
         return s_t + s * s_x - self.nu * s_xx
-
-
-class Heat(Problem):
-    nu: float = 0.01
-    domain = Domain(t=(0, 1), x=Periodic(0, 1))
-    inputs = {"u": SpectralField(domain["x"], sigma=625.0, tau=5.0, gamma=4.0)}
-    conditions = [Value({"t": 0}, equals="u")]
-
-    def equation(self, s_t, s_xx):
-        return s_t - self.nu * s_xx
 
 
 KEY = jax.random.key(0)
@@ -50,6 +41,11 @@ def classical(problem: Problem, rank: dict[str, int], **changes) -> Operator:
 @pytest.fixture(scope="module")
 def burgers() -> Operator:
     return make(Burgers(), exact="all")
+
+
+@pytest.fixture(scope="module")
+def reactor() -> Operator:
+    return make(zoo.Reactor(), exact=("t",), sensors=8)
 
 
 def wave(x):
@@ -90,11 +86,10 @@ def test_all_ways_to_give_a_function_agree(burgers):
     np.testing.assert_allclose(burgers.predict(labelled, t=T, x=X)[1], expected, atol=1e-11)
 
 
-def test_numbers_vectors_and_several_inputs():
-    operator = make(zoo.Reactor(), exact=("t",), sensors=8)
+def test_numbers_vectors_and_several_inputs(reactor):
     given = {"u": lambda x: x**2, "v": lambda t, x: t * x, "nu": 0.05}
-    one = operator.predict(given, t=T, x=X)
-    many = operator.predict(given | {"nu": [0.05, 0.1]}, t=T, x=X)
+    one = reactor.predict(given, t=T, x=X)
+    many = reactor.predict(given | {"nu": [0.05, 0.1]}, t=T, x=X)
     np.testing.assert_allclose(many[0], one, rtol=1e-12)
     assert float(abs(many[1] - one).max()) > 1e-6
     heat = make(zoo.AnisotropicHeat(), exact="all")
@@ -125,8 +120,7 @@ def test_derivatives_match_differences(burgers):
     assert float(made["s_xx"]) == pytest.approx((near[2] - 2 * near[1] + near[0]) / h**2, rel=1e-4)
 
 
-@pytest.mark.parametrize("points", [False, True])
-@pytest.mark.parametrize("kind", ["cp", "tucker", "deeponet"])
+@pytest.mark.parametrize(("kind", "points"), [("cp", False), ("tucker", True), ("deeponet", False)])
 def test_chunks_change_nothing(kind, points):
     changes = {"kind": "deeponet"} if kind == "deeponet" else {"decoder": kind}
     operator = make(Burgers(), exact="all", **changes)
@@ -142,35 +136,31 @@ def test_chunks_change_nothing(kind, points):
 
 
 def test_a_new_input_needs_no_trunk_and_no_compilation(burgers, monkeypatch):
-    burgers.predict(wave(np.arange(16) / 16), t=T, x=X)
+    places = {"t": T, "x": X[1:]}
+    one = burgers.predict(wave(np.arange(16) / 16), **places)
     monkeypatch.setattr(nn.SepONet, "features", None)
-    burgers.predict(wave(np.arange(16) / 8), t=T, x=X)
-    assert burgers.on(t=T, x=X)._compiled._cache_size() <= 2  # with and without a functions' axis of two
+    other = burgers.predict(wave(np.arange(16) / 8), **places)
+    assert float(abs(one - other).max()) > 0.1
+    assert burgers.on(**places)._compiled._cache_size() == 1
 
 
-def test_residuals_are_root_mean_squares_of_the_terms():
-    operator = make(zoo.Reactor(), exact=("t",), sensors=8)
-    inputs = operator.problem.sample(KEY, 3)
+def test_residuals_are_root_mean_squares_of_the_terms(reactor):
+    inputs = reactor.problem.sample(KEY, 3)
     nodes = {"t": 6, "x": 5}
-    made = operator.residual(inputs, nodes=nodes)
-    assert list(made) == list(operator.term_names)
+    made = reactor.residual(inputs, nodes=nodes)
+    assert list(made) == list(reactor.term_names)
     assert len(made) == 3
-    collocation = make_collocation(operator.model, nodes)
-    values = jax.jit(lambda u: calculus.residuals(operator.model, u, collocation.where))(inputs)
+    collocation = make_collocation(reactor.model, nodes)
+    values = jax.jit(lambda u: calculus.residuals(reactor.model, u, collocation.where))(inputs)
     t, x = (np.asarray(w) for w in collocation.weights)
     expected = np.sqrt(np.einsum("ftx,t,x->f", np.asarray(values["equation"]) ** 2, t, x))
     np.testing.assert_allclose(made["equation"], expected, rtol=1e-12)
     np.testing.assert_allclose(made["x=0"], np.sqrt(np.asarray(values["x=0"])[:, :, 0] ** 2 @ t), rtol=1e-12)
-    chunked = operator.residual(inputs, nodes=nodes, memory=1000)
+    chunked = reactor.residual(inputs, nodes=nodes, memory=1000)
     xr.testing.assert_allclose(chunked, made, rtol=1e-10)
 
 
 def test_one_step_solves_linear_problems():
-    heat = classical(Heat(), {"t": 9, "x": 9})
-    refined = heat.refine(lambda x: np.sin(2 * np.pi * x))
-    exact = np.exp(-0.01 * (2 * np.pi) ** 2 * T[:, None]) * np.sin(2 * np.pi * X[None])
-    np.testing.assert_allclose(refined.predict(t=T, x=X), exact, atol=1e-8)
-    assert float(refined.after["equation"]) < 1e-7 * float(refined.before["equation"])
     poisson = classical(zoo.Poisson(), {"x": 12, "y": 12})
 
     def solution(x, y):
@@ -179,6 +169,7 @@ def test_one_step_solves_linear_problems():
     y = np.linspace(0, 2, 6)
     refined = poisson.refine(lambda x, y: -1.25 * np.pi**2 * solution(x, y))
     np.testing.assert_allclose(refined.predict(x=X, y=y), solution(X[:, None], y[None]), atol=1e-7)
+    assert float(refined.after["equation"]) < 1e-6 * float(refined.before["equation"])
 
 
 def test_soft_conditions_are_refined_too():
@@ -188,52 +179,52 @@ def test_soft_conditions_are_refined_too():
     np.testing.assert_allclose(refined.predict(t=T, x=X), exact, atol=1e-5)
 
 
+def cole_hopf(t, x, a=2.0):
+    """An exact solution of Burgers' equation: s = -2 nu phi_x / phi with phi = a + exp(-k^2 nu t) cos(k x)."""
+    k, nu = 2 * np.pi, Burgers().nu
+    decay = np.exp(-(k**2) * nu * t)
+    return 2 * nu * k * decay * np.sin(k * x) / (a + decay * np.cos(k * x))
+
+
 def test_gauss_newton_from_nothing_reaches_the_floor_of_the_basis():
-    operator = classical(Burgers(), {"t": 8, "x": 25})
-    inputs = operator.problem.sample(KEY, 3)
-    runs = [operator.refine(inputs, steps=n).after["equation"].to_numpy() for n in (0, 1, 2, 3, 4)]
-    np.testing.assert_allclose(runs[0], operator.refine(inputs).before["equation"])
-    assert np.all(runs[3] < 3e-2 * runs[0])
-    assert np.all(abs(runs[4] - runs[3]) < 2e-2 * runs[3])
-    finer = classical(Burgers(), {"t": 12, "x": 41}).refine(inputs, steps=4)
-    places = {"t": T, "x": X}
-    truth = finer.predict(**places)
-    errors = [float(abs(operator.refine(inputs, steps=n).predict(**places) - truth).max()) for n in (0, 4)]
-    assert errors[1] < 3e-3 * errors[0]
-    slabs = operator.refine(inputs, steps=2, memory=2_000_000)
-    np.testing.assert_allclose(slabs.after["equation"], runs[2], rtol=1e-6)
+    operator = classical(Burgers(), {"t": 9, "x": 21})
+    inputs = [lambda x: cole_hopf(0, x), lambda x: cole_hopf(0, x, 3.0)]
+    exact = np.stack([cole_hopf(T[:, None], X[None], a) for a in (2.0, 3.0)])
+    runs = [operator.refine(inputs, steps=n) for n in range(5)]
+    errors = [float(abs(run.predict(t=T, x=X) - exact).max()) for run in runs]
+    assert errors[1] < 0.2 * errors[0]
+    assert errors[3] < 1e-3 * errors[0]
+    residuals = np.stack([run.after["equation"] for run in runs])
+    np.testing.assert_allclose(residuals[0], runs[4].before["equation"])
+    assert np.all(residuals[3] < 1e-3 * residuals[0])
+    np.testing.assert_allclose(residuals[4], residuals[3], rtol=1e-2)
+    with jax.enable_x64(False):
+        single = Operator(jax.tree.map(lambda a: a.astype(jnp.float32), operator.model)).refine(inputs, steps=3)
+        made = single.predict(t=T, x=X)
+    assert made.dtype == np.float32
+    np.testing.assert_allclose(made, runs[3].predict(t=T, x=X), atol=1e-5)
 
 
 def test_coupled_fields_are_refined_and_nothing_gets_worse():
     operator = classical(zoo.Brusselator(), {"t": 6, "x": 8})
-    far = eqx_scale(operator, 30.0)
+    far = far_from(operator, 30.0)
     inputs = operator.problem.sample(KEY, 2)
     total = lambda report: sum(report[name] ** 2 for name in report)  # noqa: E731
     bad = far.refine(inputs, steps=2)
     assert (total(bad.after) <= total(bad.before)).all()
     good = operator.refine(inputs, steps=4)
     assert (total(good.after) < 1e-3 * total(good.before)).all()
+    slabs = operator.refine(inputs, steps=4, memory=500_000)
+    xr.testing.assert_allclose(slabs.after, good.after, rtol=1e-6)
     weighted = operator.refine(inputs, steps=4, weights={"equation_p": 100.0})
     assert (weighted.after["equation_p"] < good.after["equation_p"]).all()
 
 
-def eqx_scale(operator: Operator, scale: float) -> Operator:
+def far_from(operator: Operator, scale: float) -> Operator:
     """The same operator with large random coefficients: a bad start."""
-    import equinox as eqx
-
     last = operator.model.branch.body.layers[-1]
     random = scale * jax.random.normal(KEY, last.bias.shape)
     return Operator(eqx.tree_at(lambda m: m.branch.body.layers[-1].bias, operator.model, random))
-
-
-def test_refinement_in_float32_is_as_good():
-    with jax.enable_x64(False):
-        operator = classical(Heat(), {"t": 8, "x": 9})
-        refined = operator.refine(lambda x: np.sin(2 * np.pi * x))
-        made = refined.predict(t=T, x=X)
-    assert made.dtype == np.float32
-    exact = np.exp(-0.01 * (2 * np.pi) ** 2 * T[:, None]) * np.sin(2 * np.pi * X[None])
-    np.testing.assert_allclose(made, exact, atol=3e-6)
 
 
 def test_basis_functions_satisfy_their_conditions():
@@ -271,7 +262,7 @@ def test_problems_without_inputs():
     assert made.dims == ("x", "y")
     assert float(abs(made.sel(x=[0, 1])).max()) < 1e-12
     refined = classical(zoo.Plate(), {"x": 12, "y": 12}).refine()
-    assert float(refined.predict(x=0.5, y=0.5)) == pytest.approx(0.00126532, rel=1e-4)  # Timoshenko's clamped plate
+    assert float(refined.predict(x=0.5, y=0.5)) == pytest.approx(0.001265, rel=5e-3)  # Timoshenko's clamped plate
 
 
 NAN = np.full(16, np.nan)
@@ -279,7 +270,7 @@ WRONG = {
     "outside": ({"t": [0.5, 1.5]}, wave, r"'t' must lie in \[0, 1\]; got 1.5"),
     "nan place": ({"t": np.nan}, wave, "must lie in"),
     "empty": ({"t": []}, wave, "must be a number or a list"),
-    "missing axis": ({"x": None}, wave, "must be numbers; got NoneType"),
+    "text place": ({"x": "left"}, wave, "must be numbers; got str"),
     "matrix": ({"x": np.zeros((2, 2))}, wave, r"shape \(2, 2\)"),
     "unknown axis": ({"y": 0.5}, wave, "axes t, x; got"),
     "nan input": ({}, NAN, "must be finite; got nan in function 0"),
@@ -303,9 +294,9 @@ def test_mistakes_are_one_sentence(burgers, name):
         burgers.predict(given, **({"t": T, "x": X} | changes))
 
 
-def test_mistakes_elsewhere(burgers):
+def test_mistakes_elsewhere(burgers, reactor):
     with pytest.raises(ValueError, match="same number of functions; got 2 of u, 3 of nu"):
-        make(zoo.Reactor()).predict({"u": np.ones((2, 16)), "v": lambda t, x: t, "nu": [1, 2, 3]}, t=T, x=X)
+        reactor.predict({"u": np.ones((2, 8)), "v": lambda t, x: t, "nu": [1, 2, 3]}, t=T, x=X)
     with pytest.raises(ValueError, match="at its sensors"):
         burgers.evaluate(jnp.zeros(17), t=T, x=X)
     with pytest.raises(ValueError, match="weights are for equation; got t=0"):
@@ -315,7 +306,3 @@ def test_mistakes_elsewhere(burgers):
     foreign = SpectralField(Domain(x=(0, 1)), sigma=1.0, tau=1.0, gamma=2.0).sample(KEY, 2)
     with pytest.raises(ValueError, match="got functions with"):
         burgers.predict(foreign, t=T, x=X)
-
-
-def test_points_is_what_calculus_calls_points(burgers):
-    assert isinstance(burgers.on(t=T, x=T, points=True).where, Points)

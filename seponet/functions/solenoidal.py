@@ -15,7 +15,7 @@ from .space import Space, expand, normal
 from .spectral import eigenvalues, truncate
 
 TAIL = 1e-10
-"""The share of the kinetic energy that the truncated Fourier series may miss."""
+"""The share of the kinetic energy, on each axis, that the truncated Fourier series may miss."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SolenoidalField(Space):
     - `domain`: two periodic axes. The components are along them, in this order.
     - `max_speed`: of every field.
     - `peak`: the mode of p.
-    - `modes`: the highest wavenumber on each axis. By default all but 1e-10 of the energy is kept (26 for `peak=3`).
+    - `modes`: the highest wavenumber on each axis. By default each misses 1e-10 of the energy (26 for `peak=3`).
     - `resolution`: points an axis of the grid on which the speed is measured.
     """
 
@@ -95,7 +95,7 @@ class SolenoidalField(Space):
 def _deviations(space: SolenoidalField) -> np.ndarray:
     axes = tuple(axis for _, axis in space.domain.axes)
     unit = np.sqrt(axes[0].length * axes[1].length) / (2 * np.pi)
-    # The share beyond 20 peaks is 1e-13.
+    # Beyond 20 peaks lies less than 1e-15 of the energy.
     largest = [int(np.ceil(20 * max(space.peak, 1) * axis.length / (2 * np.pi * unit))) for axis in axes]
     counts = tuple(largest) if space.modes is None else (space.modes, space.modes)
     k = unit * np.sqrt(functools.reduce(np.add.outer, map(eigenvalues, axes, counts)))

@@ -1,4 +1,4 @@
-r"""$s_t = \alpha \nabla \cdot (s \nabla s)$ on $(0, 1]_t \times (-1, 1)^2$, $s = u$ at $t = 0$, $s = 0$ on the walls."""
+r"""$s_t = \alpha \nabla \cdot (s \nabla s)$ on $(0, 1]_t \times (-1, 1)^2$, $s = u$ at $t = 0$, $s = 0$ on walls."""
 
 from collections.abc import Mapping
 

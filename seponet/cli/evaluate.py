@@ -1,0 +1,83 @@
+"""`seponet evaluate`, and the table that `seponet train` ends with."""
+
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from ..duration import show_duration
+from ..folder import RunFolder
+from ..operator import Operator
+from ..paper import paper_figure
+from ..report import evaluation_report, plain
+from ..run import in_precision_of, load
+from ..specification import Specification
+from .output import progress_bar, show_bytes, write_json, write_line, write_table
+
+
+def evaluate_command(arguments: Namespace) -> int:
+    folder = RunFolder(arguments.run)
+    with precision_of(folder):
+        operator = load(folder.path)
+        with progress_bar("solving the test functions", arguments.json) as progress:
+            found = evaluation_report(operator, arguments.functions, arguments.reference, progress)
+    if arguments.write:
+        folder.add_to_report(plain(found))
+    report = {**folder.read_report(), **found}
+    if arguments.json:
+        write_json(report)
+    else:
+        show_report(operator, report)
+    return 0
+
+
+def precision_of(folder: RunFolder) -> AbstractContextManager[Any]:
+    """The precision that a run was trained in; the default one for a bare operator."""
+    return in_precision_of(Specification.read(folder.config).recipe) if folder.config.exists() else nullcontext()
+
+
+def show_report(operator: Operator, report: Mapping[str, Any]) -> None:
+    """Errors with the paper's beside them, and residuals."""
+    name = type(operator.problem).__name__
+    if "relative_l2_mean" in report:
+        figure = paper_figure(operator.problem)
+        theirs = {} if figure is None else vars(figure)
+        columns = ["", "here"] + (["paper (A100, against its own reference)"] if figure else [])
+        rows = [
+            [label, _show(kind, report, key), *([_show(kind, theirs, key)] if figure else [])]
+            for label, kind, key in ROWS
+        ]
+        write_table(f"{name}: errors over {report['functions']} unseen functions", columns, rows)
+        own = report.get("reference_error")
+        if report["reference"] == "paper":
+            write_line("The reference is a coarse solver like the paper's; its own error is part of these figures.")
+        elif own is not None:
+            write_line(f"The reference is converged: its own error is about {100 * own:.2g}%.")
+    else:
+        write_line(f"{name} has no reference solver, so there are residuals only; give it a method `reference`.")
+    show_residuals(report["residuals"])
+
+
+def show_residuals(residuals: Mapping[str, Mapping[str, float]]) -> None:
+    rows = [[name, f"{value['mean']:.3g}", f"{value['max']:.3g}"] for name, value in residuals.items()]
+    write_table("Residuals (root mean square)", ["", "mean", "worst function"], rows)
+
+
+ROWS = (
+    ("relative L2 error", "percent", "relative_l2"),
+    ("RMSE", "number", "rmse"),
+    ("largest error", "number", "maximum"),
+    ("training time", "time", "training_seconds"),
+    ("peak memory", "bytes", "peak_memory_bytes"),
+)
+
+
+def _show(kind: str, report: Mapping[str, Any], key: str) -> str:
+    if kind in ("time", "bytes"):
+        value = report.get(key)
+        return "-" if value is None else show_duration(value) if kind == "time" else show_bytes(value)
+    mean, std = report.get(f"{key}_mean"), report.get(f"{key}_std")
+    factor, unit = (100, "%") if kind == "percent" else (1, "")
+    if mean is None:
+        return "-"
+    return f"{factor * mean:.3g}{unit}" + (f" ± {factor * std:.2g}{unit}" if std is not None else "")

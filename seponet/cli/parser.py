@@ -1,0 +1,227 @@
+"""The commands and their options."""
+
+import argparse
+import tomllib
+from typing import Any
+
+from .. import __version__
+
+PROBLEM = "a name (see `seponet list`), or path/to/file.py:ClassName"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; each command names the module in this folder that runs it."""
+    parser = argparse.ArgumentParser(
+        prog="seponet",
+        description="Physics-informed operator learning with separable networks: train the solution operator of a PDE from "
+        "the equation alone.",
+        epilog=_examples(
+            "seponet list",
+            "seponet train burgers",
+            "seponet evaluate runs/burgers-quick",
+            "seponet predict runs/burgers-quick --input u.npy --output s.nc",
+            "seponet train my_pde.py:KdV --set train.steps=1000",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"seponet {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _list(commands)
+    _train(commands)
+    _evaluate(commands)
+    _predict(commands)
+    _plot(commands)
+    _reference(commands)
+    _info(commands)
+    _bench(commands)
+    return parser
+
+
+def _list(commands: Any) -> None:
+    command = _add(commands, "list", "show", "show the problems, their recipes and the paper's errors", "seponet list")
+    _json(command)
+
+
+def _train(commands: Any) -> None:
+    command = _add(
+        commands,
+        "train",
+        "train",
+        "train an operator, and evaluate it on functions that it has not seen",
+        "seponet train burgers",
+        "seponet train burgers --recipe paper --budget 5min --out runs/paper",
+        "seponet train my_pde.py:KdV --set train.steps=1000 --set model.rank='{t = 12, x = 32}'",
+        "seponet train --resume --out runs/paper",
+        "seponet train --config runs/paper/config.toml --seed 1 --out runs/paper-1",
+    )
+    command.add_argument("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
+    command.add_argument("--recipe", default=None, help="quick (the default), paper, best, or a .toml file")
+    command.add_argument("--config", metavar="FILE", help="repeat the run that this config.toml describes")
+    _set(command, "train.steps=300, model.rank=16, constants.nu=0.02")
+    command.add_argument("--out", metavar="DIR", help="the run folder (default: runs/PROBLEM-RECIPE)")
+    command.add_argument("--seed", type=int, default=None, help="of weights, functions and points (default: 0)")
+    existing = command.add_mutually_exclusive_group()
+    existing.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    existing.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    command.add_argument("--budget", type=_duration, metavar="TIME", help="stop after this time: 90s, 5min, 2h")
+    command.add_argument("--quiet", action="store_true", help="show nothing but errors and the result")
+    command.add_argument("--no-figures", action="store_true", help="make no pictures")
+    _functions(command, "test functions to evaluate on; 0 skips it")
+
+
+def _evaluate(commands: Any) -> None:
+    command = _add(
+        commands,
+        "evaluate",
+        "evaluate",
+        "measure the errors of a run on functions that it has not seen",
+        "seponet evaluate runs/burgers-quick",
+        "seponet evaluate runs/burgers-quick --reference paper --json",
+    )
+    _run(command)
+    _functions(command, "test functions")
+    _kind(command)
+    command.add_argument("--write", action="store_true", help="put the result into the run's report.json")
+    _json(command)
+
+
+def _predict(commands: Any) -> None:
+    command = _add(
+        commands,
+        "predict",
+        "predict",
+        "solve for given input functions",
+        "seponet predict runs/burgers-quick --input u.npy --output s.nc",
+        "seponet predict runs/burgers-quick --input u.csv --output s.npy --grid t=101,x=256",
+        "seponet predict runs/mine --input u=u.npy --input nu=nu.npy --output s.nc",
+    )
+    _run(command)
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help=".npy or .csv: one function, or one in each row, on a uniform grid (with both ends of an interval, without the "
+        "upper end of a periodic axis); .nc: with coordinates of its own. NAME is needed if there are several inputs",
+    )
+    command.add_argument("--output", required=True, metavar="FILE", help="s.nc (with coordinates) or s.npy")
+    command.add_argument(
+        "--grid",
+        type=_grid,
+        default={},
+        metavar="t=101,x=256",
+        help="the number of points along each axis, spread like those of an input (default: the problem's own grid)",
+    )
+
+
+def _plot(commands: Any) -> None:
+    command = _add(commands, "plot", "show", "make the pictures of a run again", "seponet plot runs/burgers-quick")
+    _run(command)
+
+
+def _reference(commands: Any) -> None:
+    command = _add(
+        commands,
+        "reference",
+        "reference",
+        "solve test functions classically and keep them in the cache",
+        "seponet reference burgers",
+        "seponet reference burgers --functions 20 --split validation --refresh",
+    )
+    command.add_argument("problem", metavar="PROBLEM", help=PROBLEM)
+    _functions(command, "functions to solve for")
+    command.add_argument("--split", choices=("test", "validation"), default="test", help="which functions")
+    _kind(command)
+    command.add_argument("--refresh", action="store_true", help="solve again what the cache has")
+    _set(command, "constants.nu=0.02")
+
+
+def _info(commands: Any) -> None:
+    command = _add(commands, "info", "show", "say what a run folder holds", "seponet info runs/burgers-quick")
+    _run(command)
+    _json(command)
+
+
+def _bench(commands: Any) -> None:
+    command = _add(
+        commands,
+        "bench",
+        "bench",
+        "run one of the benchmarks of a source checkout",
+        "seponet bench",
+        "seponet bench step --help",
+    )
+    command.add_argument("name", nargs="?", metavar="NAME", help="which one; without it they are listed")
+    command.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="its own arguments (--json, ...)")
+
+
+def _add(commands: Any, name: str, module: str, purpose: str, *examples: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(
+        name,
+        help=purpose,
+        description=f"{purpose[0].upper()}{purpose[1:]}.",
+        epilog=_examples(*examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(module=module)
+    command.add_argument("--debug", action="store_true", help="show a traceback when something fails")
+    return command
+
+
+def _run(command: argparse.ArgumentParser) -> None:
+    command.add_argument("run", metavar="RUN", help="a run folder, or a folder that Operator.save wrote")
+
+
+def _json(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="write JSON, for machines")
+
+
+def _kind(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--reference",
+        choices=("converged", "paper"),
+        default="converged",
+        help="a converged solution (the default), or a coarse one like those that the paper quotes its errors against",
+    )
+
+
+def _functions(command: argparse.ArgumentParser, purpose: str) -> None:
+    command.add_argument("--functions", type=int, default=100, metavar="N", help=f"{purpose} (default: 100)")
+
+
+def _set(command: argparse.ArgumentParser, examples: str) -> None:
+    help = f"change a setting, as often as needed: {examples}"
+    command.add_argument("--set", action="append", type=_setting, default=[], metavar="KEY=VALUE", help=help)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not key.strip() or not equals:
+        raise argparse.ArgumentTypeError(f"a setting is written key=value, for instance train.steps=300; got {text!r}")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value.strip()
+
+
+def _grid(text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, count = part.partition("=")
+        if not name.strip() or not count.strip().isdigit() or int(count) < 1:
+            raise argparse.ArgumentTypeError(f"a grid is written t=101,x=256; got {text!r}")
+        found[name.strip()] = int(count)
+    return found
+
+
+def _duration(text: str) -> float:
+    from ..duration import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _examples(*lines: str) -> str:
+    return "\n".join(["examples:", *(f"  {line}" for line in lines)])

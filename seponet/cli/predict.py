@@ -1,0 +1,117 @@
+"""`seponet predict`."""
+
+import os
+import tempfile
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ..domain import Domain
+from ..folder import RunFolder
+from ..problem import Problem
+from ..report import summarise_residuals
+from ..run import load
+from .evaluate import precision_of, show_residuals
+from .output import write_line
+
+READABLE, WRITABLE = (".npy", ".csv", ".nc"), (".nc", ".npy")
+
+
+def predict_command(arguments: Namespace) -> int:
+    folder, output = RunFolder(arguments.run), Path(arguments.output)
+    if output.suffix not in WRITABLE:
+        raise ValueError(f"--output must end in {' or '.join(WRITABLE)}; got {output}")
+    if not output.absolute().parent.is_dir():
+        raise ValueError(f"there is no folder {output.absolute().parent} for --output")
+    with precision_of(folder):
+        operator = load(folder.path)
+        inputs = _read_inputs(operator.problem, arguments.input, output)
+        predicted = operator.predict(inputs, **_coordinates(operator.problem, arguments.grid))
+        residuals = summarise_residuals(operator.residual(inputs))
+    _write(predicted, output)
+    shape = ", ".join(f"{name} {size}" for name, size in predicted.sizes.items())
+    write_line(f"{output}: {shape}")
+    show_residuals(residuals)
+    return 0
+
+
+def _read_inputs(problem: Problem, given: list[str], output: Path) -> dict[str, Any] | None:
+    if not problem.inputs:
+        return None
+    files: dict[str, Path] = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        if not equals and len(problem.inputs) > 1:
+            raise ValueError(f"the inputs are {', '.join(problem.inputs)}; write --input NAME=FILE for each")
+        name, file = (name, file) if equals else (next(iter(problem.inputs)), text)
+        files[name] = Path(file)
+    if set(files) != set(problem.inputs):
+        wanted = " ".join(f"--input {name}=FILE" for name in problem.inputs)
+        raise ValueError(f"the inputs are {', '.join(problem.inputs)}: give {wanted}")
+    for file in files.values():
+        if file.absolute() == output.absolute():
+            raise ValueError(f"--output {output} would overwrite an input")
+    return {name: read_input(file, name) for name, file in files.items()}
+
+
+def read_input(file: Path, name: str) -> np.ndarray | xr.DataArray:
+    """The values in a file, whatever their shape; a NetCDF file has a variable of that name, or a single one."""
+    if file.suffix not in READABLE:
+        raise ValueError(f"input {name!r} must be a file that ends in {', '.join(READABLE)}; got {file}")
+    if not file.is_file():
+        raise ValueError(f"there is no file {file} for the input {name!r}")
+    try:
+        if file.suffix == ".npy":
+            return np.load(file, allow_pickle=False)
+        if file.suffix == ".csv":
+            return np.loadtxt(file, delimiter=",", ndmin=1)
+        with xr.open_dataset(file, engine="netcdf4") as dataset:
+            variables = list(dataset.data_vars)
+            if name not in variables and len(variables) != 1:
+                raise ValueError(f"it has the variables {', '.join(map(str, variables))}, none called {name!r}")
+            return dataset[name if name in variables else variables[0]].load()
+    except (OSError, ValueError, EOFError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{file} can't be read as the input {name!r}: {reason}") from None
+
+
+def _coordinates(problem: Problem, counts: Mapping[str, int]) -> dict[str, np.ndarray]:
+    unknown = sorted(set(counts) - set(problem.domain))
+    if unknown:
+        raise ValueError(f"--grid names {', '.join(unknown)}; the axes are {', '.join(problem.domain)}")
+    own = problem.grid() if set(counts) != set(problem.domain) else {}
+    return {
+        name: uniform(problem.domain, name, counts[name]) if name in counts else own[name] for name in problem.domain
+    }
+
+
+def uniform(domain: Domain, name: str, count: int) -> np.ndarray:
+    """Points with both ends of an interval, and without the upper end of a periodic axis."""
+    axis = domain.axis(name)
+    return np.linspace(axis.lower, axis.upper, count, endpoint=not axis.periodic)
+
+
+def _write(predicted: xr.DataArray | xr.Dataset, output: Path) -> None:
+    handle, temporary = tempfile.mkstemp(dir=output.absolute().parent, suffix=output.suffix, prefix=f".{output.stem}-")
+    os.close(handle)
+    try:
+        if output.suffix == ".nc":
+            predicted.to_netcdf(temporary, engine="netcdf4")
+        else:
+            np.save(temporary, _array(predicted))
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, output)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _array(predicted: xr.DataArray | xr.Dataset) -> np.ndarray:
+    """Several fields stand along the first axis."""
+    if isinstance(predicted, xr.Dataset):
+        return np.stack([predicted[name].to_numpy() for name in predicted.data_vars])
+    return predicted.to_numpy()

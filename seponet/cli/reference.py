@@ -1,0 +1,34 @@
+"""`seponet reference`."""
+
+from argparse import Namespace
+
+from ..specification import make_problem
+from ..testset import cache_folder, load_testset
+from .output import progress_bar, write_line
+
+
+def reference_command(arguments: Namespace) -> int:
+    constants: dict[str, object] = {}
+    for key, value in arguments.set:
+        table, _, name = key.partition(".")
+        if table != "constants" or not name:
+            raise ValueError(f"a reference depends on constants only, for instance constants.nu=0.02; got {key!r}")
+        constants[name] = value
+    problem = make_problem(arguments.problem, constants)
+    with progress_bar("solving") as progress:
+        testset = load_testset(
+            problem,
+            arguments.split,
+            arguments.functions,
+            kind=arguments.reference,
+            refresh=arguments.refresh,
+            progress=progress,
+        )
+    grid = " x ".join(f"{name} {len(points)}" for name, points in testset.points.items())
+    write_line(f"{len(testset)} {arguments.split} functions of {problem!r} on the grid {grid}, in {cache_folder()}")
+    if testset.own_error is not None:
+        worst = testset.data.attrs["own_error_max"]
+        write_line(f"own relative error of the reference: {testset.own_error:.2g} on average, {worst:.2g} at worst")
+    else:
+        write_line("a coarse solver like the paper's; compare it with the converged one to learn its error")
+    return 0

@@ -1,0 +1,129 @@
+"""`seponet list`, `seponet info` and `seponet plot`."""
+
+import inspect
+from argparse import Namespace
+from dataclasses import asdict
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from ..duration import show_duration
+from ..folder import RunFolder
+from ..nn.fixed import trainable
+from ..paper import paper_figure
+from ..problem import Problem
+from ..problems import PROBLEMS
+from ..recipe import recipes_of
+from ..run import load
+from ..specification import Specification
+from .output import write_json, write_line, write_table
+
+SYMBOLS = {
+    r"\nabla": "∇",
+    r"\cdot": "·",
+    r"\times": "×",
+    r"\Delta": "Δ",
+    r"\omega": "ω",
+    r"\alpha": "α",
+    r"\kappa": "κ",
+    r"\nu": "ν",
+    r"\pi": "π",
+    r"\sin": "sin",
+    r"\tfrac{π}{2}": "π/2",
+    "_{xx}": "_xx",
+    "^2": "²",
+    "$": "",
+}
+
+
+def list_command(arguments: Namespace) -> int:
+    problems = [_describe(name, kind) for name, kind in PROBLEMS.items()]
+    if arguments.json:
+        write_json({"problems": problems})
+        return 0
+    rows = [[p["name"], p["equation"], ", ".join(p["recipes"]), _error(p["paper"])] for p in problems]
+    write_table("Problems", ["name", "equation", "recipes", "paper's error"], rows)
+    write_line(
+        "The paper's errors are its SepONet's, trained on an A100. Your own: seponet train path/to/file.py:ClassName"
+    )
+    return 0
+
+
+def info_command(arguments: Namespace) -> int:
+    folder = RunFolder(arguments.run)
+    found = _inspect(folder)
+    if arguments.json:
+        write_json(found)
+        return 0
+    report = found["report"]
+    rows = [["state", found["state"]]]
+    rows += [[key, str(value)] for key, value in found["config"].items() if key in ("problem", "recipe", "seed")]
+    for table in ("constants", "model", "train"):
+        rows += [[table, ", ".join(f"{key} = {value}" for key, value in found["config"].get(table, {}).items()) or "-"]]
+    if found["last"]:
+        rows += [["last step", str(found["last"]["step"])], ["loss", f"{found['last']['loss']:.3g}"]]
+    if "training_seconds" in report:
+        rows += [["training time", show_duration(report["training_seconds"])]]
+    if "relative_l2_mean" in report:
+        rows += [["relative L2 error", f"{100 * report['relative_l2_mean']:.3g}% over {report['functions']} functions"]]
+    if found["parameters"] is not None:
+        rows += [["parameters", str(found["parameters"])]]
+    write_table(str(folder.path), ["", ""], rows)
+    return 0
+
+
+def plot_command(arguments: Namespace) -> int:
+    load(arguments.run)
+    from ..plot import plot_run
+
+    for path in plot_run(RunFolder(arguments.run).path):
+        write_line(str(path))
+    return 0
+
+
+def _describe(name: str, kind: type[Problem]) -> dict[str, Any]:
+    figure = paper_figure(kind())
+    return {
+        "name": name,
+        "equation": equation_of(kind),
+        "recipes": recipes_of(name),
+        "paper": None if figure is None else asdict(figure),
+    }
+
+
+def equation_of(kind: type[Problem]) -> str:
+    """The first line of the docstring of the module that defines a problem, with symbols instead of LaTeX commands."""
+    module = inspect.getmodule(kind)
+    lines = (inspect.getdoc(module) or inspect.getdoc(kind) or "").splitlines()
+    text = lines[0] if lines else ""
+    for command, symbol in SYMBOLS.items():
+        text = text.replace(command, symbol)
+    return text.rstrip(".")
+
+
+def _error(figure: dict[str, Any] | None) -> str:
+    return "-" if figure is None else f"{100 * figure['relative_l2_mean']:.3g}%"
+
+
+def _inspect(folder: RunFolder) -> dict[str, Any]:
+    if not folder.path.is_dir():
+        raise ValueError(f"there is no run {folder.path}")
+    config = Specification.read(folder.config).to_dict() if folder.config.exists() else {}
+    report, last = folder.read_report(), folder.last_metrics()
+    trained = folder.operator.exists() or not config
+    parameters = None
+    if trained:
+        model = load(folder.path).model
+        parameters = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
+    steps = config.get("train", {}).get("steps")
+    complete = trained and (steps is None or report.get("steps", 0) >= steps)
+    state = "complete" if complete else f"stopped after {last.get('step', 0)} of {steps} steps"
+    return {
+        "path": str(folder.path),
+        "state": state,
+        "parameters": parameters,
+        "config": config,
+        "last": last,
+        "report": report,
+    }

@@ -1,0 +1,90 @@
+"""`seponet train`."""
+
+import signal
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import NoReturn
+
+from ..folder import RunFolder
+from ..report import evaluation_report, plain
+from ..run import Outcome, in_precision_of, run
+from ..specification import Specification
+from .evaluate import show_report
+from .output import progress_bar, warn, write_line
+
+
+def train_command(arguments: Namespace) -> int:
+    specification, out = _specify(arguments)
+    # A scheduler's polite end is like Ctrl-C: the run is saved and can be resumed.
+    signal.signal(signal.SIGTERM, _interrupt)
+    outcome = run(
+        specification,
+        out=out,
+        resume=arguments.resume,
+        overwrite=arguments.overwrite,
+        budget=arguments.budget,
+        quiet=arguments.quiet,
+    )
+    if _stopped(outcome, arguments.budget):
+        steps = specification.recipe.train.steps
+        raise ValueError(f"stopped by a signal before step {steps}; go on with: seponet train --resume --out {out}")
+    folder = RunFolder(out)
+    if arguments.functions > 0:
+        with (
+            in_precision_of(specification.recipe),
+            progress_bar("solving the test functions", arguments.quiet) as progress,
+        ):
+            found = evaluation_report(outcome.operator, arguments.functions, "converged", progress)
+        show_report(outcome.operator, folder.add_to_report(plain(found)))
+    if not arguments.no_figures:
+        _draw(folder)
+    write_line(f"The run is in {out}")
+    return 0
+
+
+def _specify(arguments: Namespace) -> tuple[Specification, Path]:
+    changes = dict(arguments.set)
+    if arguments.config and arguments.problem:
+        _refuse("give either PROBLEM or --config: the configuration names its problem")
+    if arguments.config or (arguments.resume and not arguments.problem):
+        if arguments.recipe:
+            _refuse("the configuration has a recipe of its own: change it with --set instead of --recipe")
+        source = arguments.config or (arguments.out and Path(arguments.out) / "config.toml")
+        if not source:
+            _refuse("--resume needs the folder of a run: --out DIR")
+        specification = Specification.read(source, arguments.seed, changes)
+    elif arguments.problem:
+        recipe = arguments.recipe or "quick"
+        specification = Specification.make(arguments.problem, recipe, arguments.seed or 0, changes)
+    else:
+        _refuse("name a PROBLEM (see `seponet list`), or repeat a run with --config FILE")
+    default = Path("runs") / f"{specification.name}-{Path(specification.label).stem}"
+    return specification, Path(arguments.out) if arguments.out else default
+
+
+def _refuse(message: str) -> NoReturn:
+    sys.stderr.write(f"seponet train: {message}\n")
+    raise SystemExit(2)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt("the process was asked to end")
+
+
+def _stopped(outcome: Outcome, budget: float | None) -> bool:
+    trained = outcome.trained
+    return trained is not None and trained.interrupted and (budget is None or trained.seconds < budget)
+
+
+def _draw(folder: RunFolder) -> None:
+    """Pictures come last: whatever goes wrong with them, the run is complete."""
+    try:
+        from ..plot import plot_run
+
+        pictures = plot_run(folder.path)
+    except Exception as error:
+        warn(f"the run is complete, but its pictures failed: {type(error).__name__}: {error}")
+        return
+    for path in pictures:
+        write_line(f"{path}")

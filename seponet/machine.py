@@ -1,0 +1,95 @@
+"""Facts about the machine and the software that a result depends on."""
+
+import importlib.metadata
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "scipy")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, this package and those that decide about numbers."""
+    from . import __version__
+
+    found = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {"seponet": __version__, "python": platform.python_version(), **found}
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores that may be used, memory and JAX's devices."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": _processor(),
+        "cores": cores,
+        "memory_bytes": _meminfo("MemTotal"),
+        "devices": [device.device_kind for device in jax.devices()],
+    }
+
+
+def git_commit() -> str | None:
+    """The commit of this package's source, if it is used from a checkout."""
+    root = Path(__file__).parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None
+
+
+def peak_memory_bytes() -> int:
+    """The most memory that this process has had."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def available_memory() -> int | None:
+    """Bytes that a training run may take, on the accelerator if there is one; None if nobody knows."""
+    device = jax.devices()[0]
+    if device.platform == "cpu":
+        return _meminfo("MemAvailable")
+    found = device.memory_stats() or {}
+    return found["bytes_limit"] - found.get("bytes_in_use", 0) if "bytes_limit" in found else None
+
+
+def matmul_rate() -> float:
+    """Floating point operations a second in matrix products on the CPU, measured in a few milliseconds."""
+    n = 512
+    a = np.ones((n, n), np.float32)
+    best = float("inf")
+    for _ in range(3):
+        began = time.perf_counter()
+        a @ a
+        best = min(best, time.perf_counter() - began)
+    return 2 * n**3 / best
+
+
+def _meminfo(name: str) -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split() for line in lines if line.startswith(f"{name}:")]
+    return 1024 * int(found[0][1]) if found else None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

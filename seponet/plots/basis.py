@@ -1,0 +1,212 @@
+"""The basis functions that a model has learned, next to those that separation of variables gives."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from ..nn.model import OperatorNetwork
+from ..operator import Operator
+from ..problem import Problem
+from ..problems.heat import Heat
+from .style import (
+    DIVERGING,
+    LINES,
+    TICK,
+    TITLE,
+    Scale,
+    add_colour_bar,
+    draw_map,
+    few_ticks,
+    new_figure,
+    save_figure,
+    style_axes,
+    style_lines,
+    symbol,
+)
+
+Analytic = Mapping[str, Callable[[np.ndarray, int], np.ndarray]]
+"""For each axis (points, count) -> the first functions `[count, n]`."""
+
+MOST_LINES = 10
+JOINT_POINTS = 41
+
+
+def plot_basis(
+    basis: OperatorNetwork | Operator | Mapping[str, xr.DataArray],
+    path: str | Path,
+    analytic: Analytic | None = None,
+    *,
+    field: str | None = None,
+) -> Path:
+    """Draw the basis functions of each axis and save the picture.
+
+    **Arguments:**
+
+    - `basis`: a model, an operator, or what `Operator.basis` returns.
+    - `path`: a .png, .pdf or .svg file.
+    - `analytic`: known functions for some axes; see `analytic_basis`.
+    - `field`: whose; by default the first.
+    """
+    return save_figure(draw_basis(basis, analytic, field), path)
+
+
+def analytic_basis(problem: Problem, exact: tuple[str, ...] = ()) -> Analytic | None:
+    r"""The factors of the exact solution, where separation of variables solves the problem.
+
+    For the heat equation $\sin k \pi x$ and $e^{-\kappa (k \pi)^2 t}$. A model that is exact at $t = 0$ has the initial
+    state as its lift and leaves $e^{-\kappa (k \pi)^2 t} - 1$ to the factors.
+    """
+    if not isinstance(problem, Heat):
+        return None
+    shift = 1.0 if "t" in exact else 0.0
+
+    def waves(points: np.ndarray, count: int) -> np.ndarray:
+        return np.sin(np.pi * np.arange(1, count + 1)[:, None] * points)
+
+    def decays(points: np.ndarray, count: int) -> np.ndarray:
+        k = np.arange(1, count + 1)[:, None]
+        return np.exp(-problem.diffusivity * (k * np.pi) ** 2 * points) - shift
+
+    return {"t": decays, "x": waves}
+
+
+def draw_basis(
+    basis: OperatorNetwork | Operator | Mapping[str, xr.DataArray],
+    analytic: Analytic | None = None,
+    field: str | None = None,
+) -> Figure:
+    """The figure of `plot_basis`.
+
+    One column for each axis. The scale and sign of a learned factor are arbitrary, so each one is divided by its
+    largest value. Next to analytic functions, the last row tells how much of each of them lies outside the span of the
+    factors.
+    """
+    tables = {name: _of_field(table, field) for name, table in _tables(basis).items()}
+    joint = [name for name, table in tables.items() if table.ndim != 2]
+    if joint:
+        return _draw_joint(tables[joint[0]])
+    known = {name: f for name, f in (analytic or {}).items() if name in tables}
+    rows = 3 if known else 1
+    figure = new_figure(0.5 + 2.3 * rows, max(5.0, min(9.0, 4.0 * len(tables))))
+    panels = figure.subplots(rows, len(tables), squeeze=False)
+    ranks = sorted({table.shape[0] for table in tables.values()})
+    figure.suptitle(
+        f"Basis functions, rank {' and '.join(map(str, ranks))}, each divided by its maximum", fontsize=TITLE
+    )
+    for column, (name, table) in zip(panels.T, tables.items(), strict=True):
+        points, rank = np.asarray(table[name]), table.shape[0]
+        what = "learned" if known else "factors"
+        _draw_factors(figure, column[0], points, np.asarray(table), f"{what}, {symbol(name)}", name)
+        if name in known:
+            exact = known[name](points, min(rank, MOST_LINES))
+            _draw_factors(figure, column[1], points, exact, f"analytic, {symbol(name)}", name)
+            _draw_distances(column[2], distances(np.asarray(table), exact), name)
+        else:
+            for axes in column[1:]:
+                axes.set_axis_off()
+    return figure
+
+
+def distances(
+    factors: Float[np.ndarray, "rank n"], functions: Float[np.ndarray, "count n"]
+) -> Float[np.ndarray, " count"]:
+    """For each function the part of its norm that lies outside the span of the factors."""
+    left, values, _ = np.linalg.svd(np.asarray(factors, np.float64).T, full_matrices=False)
+    span = left[:, values > 1e-7 * values[0]]
+    outside = functions - (functions @ span) @ span.T
+    return np.linalg.norm(outside, axis=1) / np.linalg.norm(functions, axis=1)
+
+
+def _tables(basis: Any) -> Mapping[str, xr.DataArray]:
+    if isinstance(basis, OperatorNetwork):
+        basis = Operator(basis)
+    if isinstance(basis, Operator):
+        # A joint basis lives on the whole grid, so it gets a coarser one.
+        return basis.basis(201 if basis.model.separable else JOINT_POINTS)
+    if not basis:
+        raise ValueError("there are no basis functions to draw; got an empty mapping")
+    return basis
+
+
+def _of_field(table: xr.DataArray, field: str | None) -> xr.DataArray:
+    fields = [str(name) for name in np.asarray(table["field"])]
+    if field is not None and field not in fields:
+        raise ValueError(f"there is no field {field!r}; the basis has {', '.join(fields)}")
+    return table.isel(field=0 if field is None else fields.index(field))
+
+
+def _normalise(values: np.ndarray) -> np.ndarray:
+    values = np.asarray(values, np.float64)
+    peaks = np.take_along_axis(values, np.argmax(np.abs(values), axis=1)[:, None], axis=1)
+    return values / np.where(peaks == 0, 1.0, peaks)
+
+
+def _draw_factors(figure: Figure, axes: Axes, points: np.ndarray, values: np.ndarray, title: str, name: str) -> None:
+    """Lines while they can be told apart, a map with one row for each factor beyond."""
+    values, rank = _normalise(values), values.shape[0]
+    if rank > MOST_LINES:
+        image = draw_map(axes, points, np.arange(1.0, rank + 1), values, Scale(-1.0, 1.0, DIVERGING))
+        image.set_interpolation("nearest")
+        axes.set_ylim(0.5, rank + 0.5)
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        style_axes(axes, title, symbol(name), "$k$")
+        add_colour_bar(figure, image, axes)
+        return
+    for k, line in enumerate(values):
+        axes.plot(points, line, color=_colour(k, rank), linewidth=1.3, label=str(k + 1))
+    axes.set_xlim(float(points[0]), float(points[-1]))
+    axes.set_ylim(min(-0.05, 1.1 * float(np.min(values))), 1.1)
+    style_lines(axes, title, symbol(name))
+    few_ticks(axes)
+    if rank > 1:
+        place: Any = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+        axes.legend(title="$k$", fontsize=7, title_fontsize=TICK, frameon=False, **place)
+
+
+def _colour(k: int, rank: int) -> str:
+    if rank <= len(LINES):
+        return LINES[k]
+    return to_hex(colormaps["viridis"](0.92 * k / (rank - 1)))
+
+
+def _draw_distances(axes: Axes, values: np.ndarray, name: str) -> None:
+    places = np.arange(1, values.shape[0] + 1)
+    axes.plot(places, 100 * np.maximum(values, 1e-10), "o", color=LINES[0], markersize=4)
+    axes.set_yscale("log")
+    axes.set_xlim(0.5, values.shape[0] + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    style_lines(axes, f"analytic, outside the learned span, {symbol(name)}", "$k$", "part of the norm (%)")
+
+
+def _draw_joint(table: xr.DataArray) -> Figure:
+    """Basis functions of all variables together: maps of the first ten, further axes held in the middle."""
+    names = [str(name) for name in table.dims[1:]]
+    across, up = (names[1], names[0]) if len(names) > 1 and names[0] == "t" else (names[0], names[-1])
+    held = {name: table.sizes[name] // 2 for name in names if name not in (across, up)}
+    maps = _normalise(np.asarray(table.isel(held).transpose("k", up, across)).reshape(table.shape[0], -1))
+    shape = (table.shape[0], table.sizes[up], table.sizes[across])
+    shown = min(MOST_LINES, shape[0])
+    rows = -(-shown // 5)
+    figure = new_figure(0.5 + 1.9 * rows)
+    figure.suptitle(f"The first {shown} of {shape[0]} basis functions, each divided by its maximum", fontsize=TITLE)
+    panels = figure.subplots(rows, min(5, shown), squeeze=False, sharex=True, sharey=True)
+    image = None
+    for k, axes in enumerate(panels.ravel()):
+        if k >= shown:
+            axes.set_axis_off()
+            continue
+        values = maps.reshape(shape)[k]
+        image = draw_map(axes, np.asarray(table[across]), np.asarray(table[up]), values, Scale(-1.0, 1.0, DIVERGING))
+        style_axes(axes, f"$k = {k + 1}$", symbol(across), symbol(up))
+        axes.label_outer()
+    add_colour_bar(figure, image, list(panels.ravel()))
+    return figure

@@ -1,0 +1,89 @@
+"""How a training run went: loss, its terms and the validation error."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .style import LINES, TICK, new_figure, percent, save_figure, style_lines
+
+Entry = Mapping[str, Any]
+
+
+def plot_history(history: Sequence[Entry], path: str | Path, *, paper_error: float | None = None) -> Path:
+    """Draw the entries of `metrics.jsonl` (`Trained.history`) and save the picture.
+
+    **Arguments:**
+
+    - `history`: entries with "step", "seconds", "loss", "terms" and now and then "validation".
+    - `path`: a .png, .pdf or .svg file.
+    - `paper_error`: the paper's mean relative error, as a fraction, drawn as a line.
+    """
+    return save_figure(draw_history(history, paper_error), path)
+
+
+def draw_history(history: Sequence[Entry], paper_error: float | None = None) -> Figure:
+    """The figure of `plot_history`: losses over steps, and the error over seconds if there was a validation."""
+    if not history:
+        raise ValueError("there is no history to draw: the run has logged nothing yet")
+    measured = _changes(history)
+    figure = new_figure(3.0, 9.0 if measured else 5.0)
+    panels = figure.subplots(1, 2 if measured else 1, squeeze=False)[0]
+    _draw_losses(panels[0], history)
+    if measured:
+        _draw_validation(panels[1], measured, paper_error)
+    return figure
+
+
+def _draw_losses(axes: Axes, history: Sequence[Entry]) -> None:
+    names = list(dict.fromkeys(name for entry in history for name in entry.get("terms") or {}))
+    _draw(axes, [(e["step"], e["loss"]) for e in history], "loss", color="black", linewidth=1.4, zorder=3)
+    if len(names) > 1:
+        for i, name in enumerate(names):
+            line = [(e["step"], e["terms"][name]) for e in history if name in (e.get("terms") or {})]
+            style = ("-", "--", ":", "-.")[i // len(LINES) % 4]
+            _draw(axes, line, name, color=LINES[i % len(LINES)], linewidth=1.0, linestyle=style)
+    style_lines(axes, "loss and its terms" if len(names) > 1 else "loss", "step", "mean square")
+    axes.set_yscale("log")
+    if len(names) > 1:
+        axes.legend(fontsize=TICK, frameon=False, ncols=2 if len(names) > 5 else 1)
+
+
+def _draw_validation(axes: Axes, measured: list[tuple[float, float]], paper_error: float | None) -> None:
+    seconds = measured[-1][0]
+    unit, name = (3600, "hours") if seconds > 2 * 3600 else (60, "minutes") if seconds > 300 else (1, "seconds")
+    _draw(axes, [(s / unit, 100 * e) for s, e in measured], "", color=LINES[0], linewidth=1.4, marker="o", markersize=3)
+    last = measured[-1][1]
+    style_lines(axes, f"validation, {percent(last)} at the end", f"{name} of training", "mean relative $L^2$ error (%)")
+    axes.set_yscale("log")
+    if paper_error is not None:
+        axes.axhline(100 * paper_error, color=LINES[1], linewidth=1.2, linestyle="--")
+        axes.annotate(
+            f"paper {percent(paper_error)}",
+            (0.99, 100 * paper_error),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=TICK,
+            color=LINES[1],
+        )
+        axes.margins(y=0.12)
+
+
+def _draw(axes: Axes, points: list[tuple[float, float]], label: str, **style: Any) -> None:
+    shown = [(x, y) for x, y in points if math.isfinite(y) and y > 0]
+    axes.plot([x for x, _ in shown], [y for _, y in shown], label=label, **style)
+
+
+def _changes(history: Sequence[Entry]) -> list[tuple[float, float]]:
+    """Where the validation was measured anew: entries in between repeat the last value."""
+    found: list[tuple[float, float]] = []
+    for entry in history:
+        error = entry.get("validation")
+        if error is not None and (not found or error != found[-1][1]):
+            found.append((entry["seconds"], error))
+    return found

@@ -1,0 +1,76 @@
+r"""What is shown of a solution: each field, or for an incompressible flow in the plane the vorticity $q_x - p_y$."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Float
+
+from ..domain import Interval
+from ..functions import SolenoidalField
+from ..problem import Problem
+
+VORTICITY, SPEED = "vorticity", "speed"
+
+
+def quantities_of(problem: Problem, points: Mapping[str, Float[np.ndarray, " _"]]) -> tuple[str, ...]:
+    """What is worth a picture: the fields, or the vorticity if they are a velocity (its speed on a degenerate grid)."""
+    axes = _flow_axes(problem)
+    if axes is None:
+        return tuple(problem.fields)
+    return (VORTICITY,) if all(points[axis].shape[0] > 2 for axis in axes) else (SPEED,)
+
+
+def compute_quantity(
+    problem: Problem,
+    points: Mapping[str, Float[np.ndarray, " _"]],
+    fields: Mapping[str, Float[np.ndarray, "*grid"]],
+    quantity: str,
+) -> Float[np.ndarray, "*grid"]:
+    """A field, or the "vorticity" or "speed" of a velocity, of one function on the whole grid."""
+    if quantity in problem.fields:
+        return np.asarray(fields[quantity], np.float64)
+    known = problem.fields if _flow_axes(problem) is None else (*problem.fields, VORTICITY, SPEED)
+    if quantity not in known:
+        raise ValueError(f"{type(problem).__name__} has the quantities {', '.join(known)}; got {quantity!r}")
+    velocity = [np.asarray(fields[name], np.float64) for name in problem.fields]
+    return derive(problem, points, tuple(problem.domain), velocity, quantity)
+
+
+def derive(
+    problem: Problem,
+    points: Mapping[str, Float[np.ndarray, " _"]],
+    axes: tuple[str, ...],
+    velocity: list[np.ndarray],
+    quantity: str,
+) -> np.ndarray:
+    """The vorticity or speed of a velocity on the grid of `axes`."""
+    p, q = velocity
+    if quantity == SPEED:
+        return np.hypot(p, q)
+    x, y = _flow_axes(problem) or ("x", "y")
+
+    def slope(values: np.ndarray, axis: str) -> np.ndarray:
+        return _differentiate(values, points[axis], problem.domain.axis(axis), axes.index(axis))
+
+    return slope(q, x) - slope(p, y)
+
+
+def _flow_axes(problem: Problem) -> tuple[str, ...] | None:
+    spaces = [space for space in problem.inputs.values() if isinstance(space, SolenoidalField)]
+    return spaces[0].domain.names if spaces and len(problem.fields) == 2 else None
+
+
+def _differentiate(values: np.ndarray, points: np.ndarray, interval: Interval, axis: int) -> np.ndarray:
+    """Spectrally on a uniform circle, with or without its duplicate end; by second-order differences elsewhere."""
+    closed = interval.periodic and bool(np.isclose(points[-1] - points[0], interval.length))
+    n = points.shape[0] - closed
+    if interval.periodic and np.allclose(np.diff(points), interval.length / n, rtol=1e-4):
+        one = np.take(values, range(n), axis)
+        waves = 2j * np.pi * np.fft.rfftfreq(n, interval.length / n)
+        if n % 2 == 0:
+            waves[-1] = 0
+        shape = [1] * values.ndim
+        shape[axis] = waves.shape[0]
+        slope = np.fft.irfft(np.fft.rfft(one, axis=axis) * waves.reshape(shape), n, axis)
+        return np.concatenate([slope, np.take(slope, [0], axis)], axis) if closed else slope
+    return np.gradient(values, points, axis=axis, edge_order=2)

@@ -1,0 +1,133 @@
+"""All pictures of a training run."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..metrics import Errors, measure, predict_fields
+from ..nn.model import OperatorNetwork
+from ..operator import Operator
+from ..testset import TestSet, grid_of, load_testset
+from .animation import animate
+from .basis import analytic_basis, plot_basis
+from .case import Case, Which, find_function
+from .comparison import draw_comparison
+from .histogram import plot_errors
+from .history import plot_history
+from .panels import arrange
+from .sample import plot_sample
+from .style import save_figure
+
+logger = logging.getLogger(__name__)
+
+
+def plot_all(
+    model: OperatorNetwork,
+    testset: TestSet | None,
+    errors: Errors | None,
+    history: Sequence[Mapping[str, Any]],
+    folder: str | Path,
+    *,
+    paper_error: float | None = None,
+) -> list[Path]:
+    """Every picture that there is something for; the files that were written.
+
+    **Arguments:**
+
+    - `model`: a trained model.
+    - `testset`: unseen functions with references; None if the problem has no reference.
+    - `errors`: of the model on the test set; None measures them.
+    - `history`: the entries of `metrics.jsonl`.
+    - `folder`: where the pictures go.
+    - `paper_error`: the paper's mean relative error, as a fraction.
+    """
+    folder = Path(folder)
+    made: list[Path] = []
+    if history:
+        made.append(plot_history(history, folder / "history.png", paper_error=paper_error))
+    made += _plot_basis(model, folder)
+    if testset is None:
+        return made
+    errors = measure(model, testset) if errors is None else errors
+    made.append(plot_errors(errors, paper_error, folder / "errors.png"))
+    cases = [predict_case(model, testset, errors, which) for which in ("median", "worst")]
+    quantities = cases[0].quantities()
+    for quantity in quantities:
+        tail = f"-{quantity}" if len(quantities) > 1 else ""
+        made.append(plot_sample(testset, folder / f"sample{tail}.png", quantity=quantity))
+        if arrange(cases[0].problem, cases[0].points).along is None:
+            made.append(save_figure(draw_comparison(cases, quantity), folder / f"comparison{tail}.png"))
+            continue
+        for case in cases:
+            made.append(save_figure(draw_comparison([case], quantity), folder / f"comparison-{case.rank}{tail}.png"))
+        made.append(animate(cases[0], folder / f"animation{tail}.gif", quantity=quantity))
+    return made
+
+
+def predict_case(model: OperatorNetwork, testset: TestSet, errors: Errors, which: Which) -> Case:
+    """One function of a test set with the model's prediction."""
+    number, rank = find_function(errors, which)
+    inputs = {name: functions[number] for name, functions in testset.inputs.items()}
+    fields = model.problem.fields
+    found = predict_fields(model, inputs, grid_of(testset))
+    return Case(
+        testset.problem,
+        inputs,
+        testset.points,
+        {field: testset.solution(field)[number] for field in fields},
+        {field: np.asarray(values[0]) for field, values in zip(fields, found, strict=True)},
+        number,
+        float(errors.relative_l2[number]),
+        rank,
+    )
+
+
+def plot_run(folder: str | Path, *, functions: int = 100) -> list[Path]:
+    """Make all pictures of a run folder anew, into its `figures`.
+
+    **Arguments:**
+
+    - `folder`: with `operator`, and `metrics.jsonl` and `report.json` if there are any.
+    - `functions`: how many test functions are predicted, where the report does not say.
+    """
+    folder = Path(folder)
+    if not (folder / "operator").is_dir():
+        raise ValueError(f"{folder} is not a finished run: it has no folder `operator`; train first")
+    model = Operator.load(folder / "operator").model
+    report = _read_report(folder / "report.json")
+    problem = model.problem
+    testset = None
+    if problem.reference_resolution:
+        testset = load_testset(problem, "test", report.get("functions", functions))
+    paper_error = report.get("paper_relative_l2")
+    history = read_history(folder / "metrics.jsonl")
+    return plot_all(model, testset, None, history, folder / "figures", paper_error=paper_error)
+
+
+def read_history(path: str | Path) -> list[dict[str, Any]]:
+    """The entries of a `metrics.jsonl`; a last line that was cut off by a crash is left out."""
+    path = Path(path)
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def _plot_basis(model: OperatorNetwork, folder: Path) -> list[Path]:
+    fields = model.problem.fields
+    try:
+        tables = Operator(model).basis(201 if model.separable else 41)
+    except ValueError as error:
+        logger.info("no picture of basis functions: %s", error)
+        return []
+    analytic = analytic_basis(model.problem, model.exact)
+    return [
+        plot_basis(tables, folder / (f"basis-{field}.png" if len(fields) > 1 else "basis.png"), analytic, field=field)
+        for field in fields
+    ]
+
+
+def _read_report(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}

@@ -1,0 +1,190 @@
+"""Training from end to end: from a name to an operator, with a run folder if one is wanted."""
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from .duration import parse_duration, show_duration
+from .folder import RunFolder
+from .machine import available_memory, matmul_rate
+from .metrics import measure
+from .nn.build import build
+from .operator import Operator
+from .plan import choose_rows, plan
+from .problem import Problem
+from .recipe import Recipe
+from .report import plain, training_report
+from .specification import Specification
+from .step import Data, Stepper
+from .testset import load_testset
+from .train import Trained, Validate, train_model
+
+VALIDATION_FUNCTIONS, VALIDATION_POINTS = 20, 33
+"""How many functions are validated on, and the most points along an axis."""
+
+
+def train(
+    problem: str | type[Problem] | Problem,
+    recipe: str | Path | Recipe = "quick",
+    *,
+    seed: int = 0,
+    out: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    budget: float | str | None = None,
+    data: Data | None = None,
+    quiet: bool = False,
+    set: Mapping[str, Any] | None = None,  # noqa: A002 - the name of the option on the command line
+) -> Operator:
+    """Train an operator from the equation alone.
+
+    ```python
+    operator = seponet.train("burgers", set={"train.steps": 1000})
+    ```
+
+    **Arguments:**
+
+    - `problem`: a registered name, `path/to/file.py:ClassName`, a `Problem` class or an instance.
+    - `recipe`: "quick", "paper", "best", a TOML file, or a `Recipe`.
+    - `seed`: of weights, functions and points.
+    - `out`: a run folder to make; without one nothing is written.
+    - `resume`: go on with the run in `out`, if there is one.
+    - `overwrite`: replace the run in `out`.
+    - `budget`: seconds, or text like "5min", after which to stop.
+    - `data`: supervised pairs to mix in.
+    - `quiet`: show nothing.
+    - `set`: changes of the recipe and of the problem's constants: `{"train.steps": 300, "constants.nu": 0.02}`.
+    """
+    specification = Specification.make(problem, recipe, seed, set)
+    return run(
+        specification, out=out, resume=resume, overwrite=overwrite, budget=budget, data=data, quiet=quiet
+    ).operator
+
+
+def load(path: str | Path) -> Operator:
+    """The operator in a run folder, or in a folder that `Operator.save` wrote."""
+    folder = RunFolder(path)
+    if not folder.path.exists():
+        raise ValueError(f"there is no run {path}")
+    if folder.config.exists() and not folder.operator.exists():
+        raise ValueError(
+            f"the run in {path} has not been trained to its end; go on with it: seponet train --resume --out {path}"
+        )
+    return Operator.load(path)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An operator, and how it was trained; `trained` is None if the run had been complete before."""
+
+    operator: Operator
+    trained: Trained | None
+
+
+def run(
+    specification: Specification,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    budget: float | str | None = None,
+    data: Data | None = None,
+    quiet: bool = False,
+) -> Outcome:
+    """What `train` does, for a specification."""
+    if resume and overwrite:
+        raise ValueError("a run is either resumed or overwritten, not both")
+    if (resume or overwrite) and out is None:
+        raise ValueError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: give out")
+    seconds = parse_duration(budget) if isinstance(budget, str) else budget
+    folder = None if out is None else RunFolder(out)
+    if folder is not None:
+        folder.check_free(resume=resume, overwrite=overwrite)
+        resume = resume and folder.config.exists()
+        if resume:
+            _check_same(folder, specification)
+            done = folder.read_report()
+            if folder.operator.exists() and done.get("steps", 0) >= specification.recipe.train.steps:
+                return Outcome(load(folder.path), None)
+    say = _silent if quiet else _say
+    with in_precision_of(specification.recipe):
+        _check_plan(specification, say)
+        if folder is not None and not resume:
+            folder.create(specification.to_toml(), overwrite=overwrite)
+        trained = train_model(
+            specification.problem,
+            specification.recipe,
+            seed=specification.seed,
+            folder=None if folder is None else folder.path,
+            resume=resume,
+            budget=seconds,
+            validate=_validation(specification.problem, say),
+            data=data,
+            quiet=quiet,
+        )
+        if folder is not None:
+            folder.save_operator(trained.model)
+            head = {key: value for key, value in specification.to_dict().items() if key not in ("model", "train")}
+            folder.add_to_report(plain({**head, **training_report(trained)}))
+    return Outcome(Operator(trained.model), trained)
+
+
+def in_precision_of(recipe: Recipe) -> AbstractContextManager[Any]:
+    """A context in which JAX computes in the precision of a recipe."""
+    return jax.enable_x64(True) if recipe.train.precision == "float64" else nullcontext()
+
+
+def _check_same(folder: RunFolder, specification: Specification) -> None:
+    differences = specification.differences(Specification.read(folder.config))
+    if differences:
+        raise ValueError(
+            f"the run in {folder.path} has {'; '.join(differences)}: resume it as it is (--resume --out {folder.path} and "
+            "nothing else), or replace it with --overwrite"
+        )
+
+
+def _check_plan(specification: Specification, say: Callable[[str], None]) -> None:
+    """Find every mistake in the configuration, and say what training will take, before anything is written."""
+    config = specification.recipe.train
+    model = build(specification.problem, specification.recipe.model, key=jax.random.key(specification.seed))
+    rows = config.rows or choose_rows(model, config)
+    Stepper(model, config, rows, jax.random.key(0))
+    cost = plan(model, config.functions, config.points, rows)
+    least = config.steps * cost.flops / matmul_rate()
+    say(f"{cost}; {config.steps} steps take at least {show_duration(max(least, 1))} here, plus compilation")
+    available = available_memory()
+    if available is not None and cost.bytes > available:
+        raise ValueError(
+            f"training needs about {cost.bytes / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free: lower "
+            f"train.functions (now {config.functions}), train.points (now {config.points}) or train.rows (now {rows})"
+        )
+
+
+def _validation(problem: Problem, say: Callable[[str], None]) -> Validate | None:
+    """The mean relative error over a few functions on a coarse grid, if the problem has a reference."""
+    if not problem.reference_resolution or not problem.inputs:
+        return None
+    say(f"solving {VALIDATION_FUNCTIONS} functions to validate on, or reading them from the cache")
+    points = {name: _thin(values) for name, values in problem.grid().items()}
+    testset = load_testset(problem, "validation", VALIDATION_FUNCTIONS, points=points)
+    return lambda model: float(np.mean(measure(model, testset).relative_l2))
+
+
+def _thin(points: np.ndarray) -> np.ndarray:
+    count = min(len(points), VALIDATION_POINTS)
+    return points[np.round(np.linspace(0, len(points) - 1, count)).astype(int)]
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(message + "\n")
+    sys.stderr.flush()
+
+
+def _silent(message: str) -> None:
+    pass

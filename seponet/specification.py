@@ -1,0 +1,171 @@
+"""What a run is: a problem with its constants, a recipe and a seed. As a file it is `config.toml`."""
+
+import dataclasses
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .origin import Origin, import_file
+from .problem import Problem
+from .problems import find_problem, name_of
+from .recipe import Recipe, load_recipe
+from .toml import to_toml
+
+KEYS = ("problem", "recipe", "seed", "constants", "model", "train")
+
+
+@dataclass(frozen=True)
+class Specification:
+    """All that a run depends on.
+
+    **Arguments:**
+
+    - `problem`, `recipe`, `seed`: what is trained, how, and from which random numbers.
+    - `label`: the name of the recipe that `recipe` was made from, for readers.
+    """
+
+    problem: Problem
+    recipe: Recipe
+    seed: int = 0
+    label: str = "quick"
+
+    @classmethod
+    def make(
+        cls,
+        problem: str | type[Problem] | Problem,
+        recipe: str | Path | Recipe = "quick",
+        seed: int = 0,
+        changes: Mapping[str, Any] | None = None,
+    ) -> "Specification":
+        """From names; `changes` are settings like `{"train.steps": 300, "constants.nu": 0.02}`."""
+        constants, settings = _split(changes or {})
+        made = make_problem(problem, constants)
+        label = recipe if isinstance(recipe, str) else recipe.stem if isinstance(recipe, Path) else "custom"
+        return cls(made, load_recipe(recipe, name_of(made)).changed(settings), seed, label)
+
+    @classmethod
+    def read(
+        cls, path: str | Path, seed: int | None = None, changes: Mapping[str, Any] | None = None
+    ) -> "Specification":
+        """From a `config.toml`, with another seed or other settings if they are given."""
+        path = Path(path)
+        if not path.is_file():
+            raise ValueError(f"there is no configuration {path}; a run folder has one, called config.toml")
+        try:
+            content = tomllib.loads(path.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{path} is not valid TOML: {error}") from None
+        unknown = [key for key in content if key not in KEYS]
+        if unknown or not isinstance(content.get("problem"), str):
+            wrong = f"it has an unknown entry {unknown[0]!r}" if unknown else "it doesn't name its problem"
+            raise ValueError(f"{path} is not the configuration of a run: {wrong}")
+        tables = {name: content[name] for name in ("model", "train") if name in content}
+        constants, settings = _split(changes or {})
+        return cls(
+            make_problem(content["problem"], {**content.get("constants", {}), **constants}),
+            Recipe.from_dict(tables, str(path)).changed(settings),
+            content.get("seed", 0) if seed is None else seed,
+            content.get("recipe", "custom"),
+        )
+
+    @property
+    def name(self) -> str:
+        """The problem's registered name, or else that of its class."""
+        return name_of(self.problem) or type(self.problem).__name__
+
+    def to_dict(self) -> dict[str, Any]:
+        constants = {f.name: getattr(self.problem, f.name) for f in dataclasses.fields(self.problem)}  # pyright: ignore[reportArgumentType]
+        head = {"problem": address_of(self.problem), "recipe": self.label, "seed": self.seed}
+        return {**head, "constants": constants, **self.recipe.to_dict()}
+
+    def to_toml(self) -> str:
+        return to_toml(self.to_dict())
+
+    def differences(self, other: "Specification") -> list[str]:
+        """What another one has different, in words; the label doesn't matter."""
+        mine, theirs = _flat(self.to_dict()), _flat(other.to_dict())
+        keys = [key for key in {**mine, **theirs} if key != "recipe"]
+        return [
+            f"{key} = {theirs.get(key)!r} instead of {mine.get(key)!r}"
+            for key in keys
+            if mine.get(key) != theirs.get(key)
+        ]
+
+
+def make_problem(problem: str | type[Problem] | Problem, constants: Mapping[str, Any] | None = None) -> Problem:
+    """A problem by its registered name, as `path/to/file.py:ClassName`, as a class or as it is; with given constants."""
+    if isinstance(problem, str):
+        file, colon, name = problem.rpartition(":")
+        in_file = problem.endswith(".py") or file.endswith(".py")
+        problem = _from_file(*((file, name) if colon else (problem, ""))) if in_file else find_problem(problem)
+    known = {f.name: f for f in dataclasses.fields(problem)}  # pyright: ignore[reportArgumentType]
+    given = dict(constants or {})
+    for key, value in given.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known) or 'none'}"
+            raise ValueError(f"{_name(problem)} has no constant {key!r}{hint}")
+        default = known[key].default
+        numbers = isinstance(default, int | float) and not isinstance(default, bool)
+        if numbers and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise ValueError(f"constants.{key} must be a number; got {value!r}")
+        given[key] = type(default)(value) if isinstance(default, float) else value
+    if isinstance(problem, Problem):
+        return dataclasses.replace(problem, **given) if given else problem  # pyright: ignore[reportArgumentType]
+    missing = [n for n, f in known.items() if f.default is dataclasses.MISSING and n not in given]
+    if missing:
+        raise ValueError(f"{_name(problem)} needs the constants {', '.join(missing)}: set constants.{missing[0]}, ...")
+    return problem(**given)
+
+
+def address_of(problem: Problem) -> str:
+    """A name or `path/to/file.py:ClassName` that `make_problem` finds the class by."""
+    name = name_of(problem)
+    if name is not None:
+        return name
+    origin = Origin.of(type(problem))
+    return f"{origin.file}:{origin.name}"
+
+
+def _from_file(file: str, name: str) -> type[Problem]:
+    path = Path(file)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}; a problem is given as path/to/file.py:ClassName")
+    module = import_file(path)
+    here = {n: v for n, v in vars(module).items() if _is_problem(v) and v.__module__ == module.__name__}
+    if not name and len(here) == 1:
+        return next(iter(here.values()))
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not _is_problem(found):
+        listed = ", ".join(here) or "none (a problem is a subclass of seponet.Problem)"
+        what = f"no problem {name!r}" if name else "not exactly one problem"
+        raise ValueError(f"{path} has {what}; its problems are {listed}")
+    return found
+
+
+def _is_problem(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Problem) and value is not Problem
+
+
+def _name(problem: type[Problem] | Problem) -> str:
+    return (problem if isinstance(problem, type) else type(problem)).__name__
+
+
+def _split(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Constants of the problem, and settings of the recipe."""
+    prefix = "constants."
+    constants = {key.removeprefix(prefix): value for key, value in changes.items() if key.startswith(prefix)}
+    return constants, {key: value for key, value in changes.items() if not key.startswith(prefix)}
+
+
+def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tables.items():
+        name = f"{prefix}{key}"
+        flat |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return flat

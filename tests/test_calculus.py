@@ -1,0 +1,147 @@
+"""A problem is written once: grid and points, all decoders and models give the same residuals and derivatives."""
+
+import itertools
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+from zoo import ZOO, AnisotropicHeat, Brusselator, KdV, Pendulum, Plate, Poisson, Reactor, quick_jit, random_grid, small
+
+from seponet.calculus import evaluate, residuals
+from seponet.domain import multi_index
+from seponet.expression import Symbol
+from seponet.nn import CP, Constant, DeepONet, NetworkTrunk, SepONet, Tucker
+
+CP_SOFT: dict[str, Any] = {}
+CP_EXACT = {"exact": "all"}
+TUCKER_CLASSICAL_EXACT = {"exact": "all", "trunk": "classical", "decoder": "tucker"}
+TUCKER_SOFT = {"decoder": "tucker", "rank": {"t": 2, "x": 4}, "trunk": {"t": "chebyshev", "x": "modified_mlp"}}
+DEEPONET_EXACT = {"kind": "deeponet", "exact": "all"}
+
+
+def sample(problem):
+    return problem.sample(jax.random.key(0), 3)
+
+
+def assert_same(found, expected):
+    """To 1e-10 of the size of each residual, on faces too, where a grid has one point along the face's axis."""
+    assert found.keys() == expected.keys()
+    for name in found:
+        grid, points = np.asarray(found[name]), np.asarray(expected[name])
+        size = np.abs(points).max()
+        assert size > 1e-3, f"{name} vanishes, so it tests nothing"
+        difference = np.abs(np.broadcast_to(grid, points.shape) - points).max()
+        assert difference < 1e-10 * size, (name, difference, size)
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        *itertools.product(ZOO, [CP_SOFT, CP_EXACT, TUCKER_CLASSICAL_EXACT]),
+        (Brusselator, TUCKER_SOFT),
+        (KdV, DEEPONET_EXACT),
+    ],
+)
+def test_a_grid_equals_its_mesh_points(kind, config):
+    problem = kind()
+    model, grid, inputs = small(problem, **config), random_grid(problem), sample(problem)
+
+    @quick_jit
+    def both(model, inputs, grid):
+        at_points = residuals(model, inputs, grid.mesh())
+        return residuals(model, inputs, grid), {n: r.reshape(-1, *grid.shape) for n, r in at_points.items()}
+
+    assert_same(*both(model, inputs, grid))
+
+
+@pytest.mark.parametrize("kind", [KdV, Brusselator, Reactor])
+def test_the_two_forms_of_a_deeponet_agree(kind):
+    """Shared trunk in forward mode, or every point repeated for every function in reverse mode."""
+    problem = kind()
+    inputs, points = sample(problem), random_grid(problem, (2, 3)).mesh()
+    shared, repeated = small(problem, kind="deeponet"), small(problem, kind="deeponet_repeated")
+    assert eqx.tree_equal(shared.trunk, repeated.trunk)
+    run = quick_jit(lambda *models: [residuals(model, inputs, points) for model in models])
+    assert_same(*run(shared, repeated))
+
+
+def test_faces_may_have_locations_of_their_own():
+    problem = AnisotropicHeat()
+    model, inputs = small(problem, exact=("x", "z")), sample(problem)
+    where, boundary = random_grid(problem, (2, 3, 2, 2)), random_grid(problem, (4, 2, 3, 3)).mesh()
+    run = quick_jit(lambda w, b: (residuals(model, inputs, w, b), residuals(model, inputs, b), residuals(model, inputs, w)))
+    mixed, at_boundary, at_where = run(where, boundary)
+    assert mixed["equation"].shape == (3, 2, 3, 2, 2)
+    for name in mixed:
+        expected = at_where if name == "equation" else at_boundary
+        np.testing.assert_allclose(mixed[name], expected[name], rtol=1e-10, atol=1e-12)
+
+
+class Waves(eqx.Module):
+    """sin(2x), exp(x / 2), x^5 and 1: as a module without `taylor`, it is pushed by nested jvp."""
+
+    def __call__(self, x: Float[Array, "n 1"]) -> Float[Array, "n 4"]:
+        return jnp.concatenate([jnp.sin(2 * x), jnp.exp(x / 2), x**5, jnp.ones_like(x)], axis=-1)
+
+
+def waves(x, m):
+    """The m-th derivatives of `Waves`, by hand: `[4, n]`."""
+    power = math.perm(5, m) * x ** (5 - m)
+    return np.stack([2**m * np.sin(2 * x + m * np.pi / 2), 0.5**m * np.exp(x / 2), power, np.full_like(x, m == 0)])
+
+
+class Product(eqx.Module):
+    """The products of `Waves` of the first coordinate with `Waves` of the second."""
+
+    def __call__(self, x: Float[Array, "n 2"]) -> Float[Array, "n 4"]:
+        return Waves()(x[:, :1]) * Waves()(x[:, 1:])
+
+
+ORDERS = [(0, 0), (1, 0), (0, 2), (4, 0), (0, 4), (1, 1), (2, 2), (3, 1), (1, 3), (4, 4)]
+
+
+@pytest.mark.parametrize("decoder", ["cp", "tucker", "joint"])
+def test_derivatives_are_those_of_closed_forms(decoder):
+    problem = Plate()
+    grid = random_grid(problem)
+    x, y = (np.asarray(p) for p in grid.points)
+    branch = Constant(16 if decoder == "tucker" else 4, key=jax.random.key(1))
+    trunks = (NetworkTrunk(Waves(), (None,)), NetworkTrunk(Waves(), (None,)))
+    model = {
+        "cp": lambda: SepONet(problem, (), (), branch, trunks, CP(4)),
+        "tucker": lambda: SepONet(problem, (), (), branch, trunks, Tucker((4, 4))),
+        "joint": lambda: DeepONet(problem, (), (), branch, Product(), 4),
+    }[decoder]()
+    symbols = [Symbol("field", "s", multi_index(x=m, y=n)) for m, n in ORDERS]
+    found = quick_jit(lambda grid: list(evaluate(model, {}, grid, symbols).values()))(grid)
+    weights = np.asarray(branch.coefficients)
+    core = weights.reshape(4, 4) if decoder == "tucker" else np.diag(weights)
+    for (m, n), values in zip(ORDERS, found, strict=True):
+        expected = np.einsum("kl,ki,lj->ij", core, waves(x, m), waves(y, n))
+        np.testing.assert_allclose(values[0], expected, atol=1e-11 * np.abs(expected).max(), err_msg=str((m, n)))
+
+
+@pytest.mark.parametrize("config", [{}, TUCKER_CLASSICAL_EXACT, {"kind": "deeponet"}])
+def test_a_derivative_is_the_limit_of_differences_of_values(config):
+    """Of the whole model, lift and network: the equation's residual of the pendulum, from values alone."""
+    problem = Pendulum()
+    model, inputs = small(problem, **config), sample(problem)
+    centre, h = jnp.asarray([0.5, 2.0]), 1e-2
+    stencil = centre[:, None] + h * jnp.arange(-3.0, 4.0)[None]
+    grids = [type(random_grid(problem)).of(problem.domain, {"t": t}) for t in (centre, stencil.reshape(-1))]
+    values = evaluate(model, inputs, grids[1], [Symbol("field", "s")])[Symbol("field", "s")].reshape(3, 2, 7)
+    second = values @ jnp.asarray([2, -27, 270, -490, 270, -27, 2]) / (180 * h**2)
+    expected = second + jnp.sin(values[:, :, 3])
+    np.testing.assert_allclose(residuals(model, inputs, grids[0])["equation"], expected, rtol=1e-7, atol=1e-8)
+
+
+def test_a_problem_without_inputs_has_one_function_and_one_with_none_differentiated_none():
+    model = small(Plate(), exact="all")
+    assert residuals(model, {}, random_grid(Plate()))["equation"].shape == (1, 5, 7)
+    found = evaluate(small(Poisson()), sample(Poisson()), random_grid(Poisson()), [Symbol("field", "s")])
+    assert found[Symbol("field", "s")].shape == (3, 5, 7)
