@@ -40,9 +40,8 @@ class Features(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
 
-    @property
-    def rank(self) -> int:
-        """How many products of factors, or functions, are laid out at every point in a contraction."""
+    def numbers(self, functions: int, places: int) -> int:
+        """How many numbers a contraction at that many places holds, forward and backward."""
         ...
 
     def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
@@ -65,6 +64,11 @@ class Features(Protocol):
 @runtime_checkable
 class Decoder(Protocol):
     """How coefficients and one-dimensional factors make a field; see `nn/decoders.py`."""
+
+    @property
+    def laid_out(self) -> int:
+        """How many shared products of factors are held at every point of a grid."""
+        ...
 
     def contract(
         self,
@@ -104,9 +108,8 @@ class Separable(eqx.Module):
             coefficients[:, field], [table[:, field] for table in self.tables if table is not None], terms, self.grid
         )
 
-    @property
-    def rank(self) -> int:
-        return self.tables[-1].shape[2]  # pyright: ignore[reportOptionalMemberAccess]
+    def numbers(self, functions: int, places: int) -> int:
+        return 2 * (functions + self.decoder.laid_out) * places
 
     def flops(self, field: int, combination: Weighted) -> int:
         terms = [(c, tuple(order(alpha, name) for name in self.names)) for c, alpha in combination]
@@ -142,12 +145,11 @@ class Joint(eqx.Module):
         rows = basis.reshape(basis.shape[0], -1)
         return jnp.matmul(coefficients[:, field], rows, precision="highest").reshape(-1, *self.shape)
 
-    @property
-    def rank(self) -> int:
-        return self.tables[0].shape[1]
+    def numbers(self, functions: int, places: int) -> int:
+        return 2 * (functions + self.tables[0].shape[1]) * places
 
     def flops(self, field: int, combination: Weighted) -> int:
-        return 2 * self.rank * math.prod(self.shape)
+        return 2 * self.tables[0].shape[1] * math.prod(self.shape)
 
     def split(self) -> tuple[tuple[Array, ...], "Joint"]:
         return tuple(jnp.moveaxis(table, 2, 0) for table in self.tables), Joint(self.alphas, ())

@@ -1,5 +1,7 @@
 """A deterministic finish: L-BFGS on one fixed batch."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import optax
@@ -25,7 +27,7 @@ def finish(stepper: Stepper, state: TrainState, steps: int) -> TrainState:
 
     @eqx.filter_jit
     def run(weights: PyTree) -> PyTree:
-        def body(_: int, carry: tuple[PyTree, PyTree, PyTree, jax.Array]) -> tuple[PyTree, PyTree, PyTree, jax.Array]:
+        def body(_: Any, carry: tuple[PyTree, PyTree, PyTree, jax.Array]) -> tuple[PyTree, PyTree, PyTree, jax.Array]:
             weights, inner, best, lowest = carry
             value, gradient = value_and_grad(weights, state=inner)
             updates, inner = solver.update(gradient, inner, weights, value=value, grad=gradient, value_fn=loss)

@@ -55,18 +55,22 @@ class RunFolder:
             raise ValueError(f"{self.path} holds other things than a run; choose another folder")
         if not (resume or overwrite):
             raise ValueError(
-                f"{self.path} exists already; go on with it (--resume), replace it (--overwrite), or choose another folder"
+                f"{self.path} exists already; go on with it (resume), replace it (overwrite), or choose another folder"
             )
 
-    def create(self, config: str, *, overwrite: bool = False) -> None:
-        """Make the folder with its `config.toml`; `overwrite` removes the files of an earlier run, and only those."""
-        if overwrite:
-            for name in (CONFIG, METRICS, REPORT):
-                (self.path / name).unlink(missing_ok=True)
-            for name in FOLDERS:
-                shutil.rmtree(self.path / name, ignore_errors=True)
+    def create(self, config: str) -> None:
+        """Make the folder with its `config.toml`; the files of an earlier run are removed, and only those."""
+        for name in (METRICS, REPORT):
+            (self.path / name).unlink(missing_ok=True)
+        for name in FOLDERS:
+            shutil.rmtree(self.path / name, ignore_errors=True)
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.config, config)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether there is a checkpoint to go on from."""
+        return self.config.exists() and any((self.path / "checkpoints").glob("[0-9]*"))
 
     def read_report(self) -> dict[str, Any]:
         """The report so far; empty if there is none."""

@@ -95,7 +95,7 @@ def read_inputs(
 def sensor_values(
     spaces: Mapping[str, Space], sensors: Mapping[str, Mapping[str, int]], given: Any
 ) -> tuple[dict[str, Array], bool]:
-    """Arrays at the sensors, one for each input, with a functions' axis; and whether it was given. For traced arrays."""
+    """For each input its values at the sensors, with a functions' axis; and whether that was given. May be traced."""
     by_name = _named(spaces, given)
     values = {name: jnp.asarray(by_name[name], float) for name in spaces}
     shapes = {name: _shape(space, sensors[name]) for name, space in spaces.items()}
@@ -103,8 +103,8 @@ def sensor_values(
     for name, shape in shapes.items():
         if len(ranks) > 1 or not ranks <= {0, 1} or values[name].shape[values[name].ndim - len(shape) :] != shape:
             raise ValueError(
-                f"input {name!r} must be given at its sensors, with the shape {shape} or {('functions', *shape)} (alike for "
-                f"all inputs); got {values[name].shape}. Other grids and callables are for `predict`."
+                f"input {name!r} must be given at its sensors, with the shape {shape} or {('functions', *shape)} "
+                f"(alike for all inputs); got {values[name].shape}. Other grids and callables are for `predict`."
             )
     many = ranks == {1}
     return {name: v if many else v[None] for name, v in values.items()}, many
@@ -133,8 +133,8 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
     if isinstance(value, Functions):
         if value.space.domain != space.domain or value.space.components != space.components:
             raise ValueError(
-                f"input {name!r} has the axes {space.domain.axes} and {space.components} components; got functions with "
-                f"{value.space.domain.axes} and {value.space.components}"
+                f"input {name!r} has the axes {space.domain.axes} and {space.components} components; "
+                f"got functions with {value.space.domain.axes} and {value.space.components}"
             )
         return value, True
     if isinstance(value, list | tuple) and value and all(callable(v) and not hasattr(v, "shape") for v in value):
@@ -165,15 +165,13 @@ def _array(name: str, space: Space, value: Any) -> tuple[np.ndarray, bool]:
         data = np.asarray(value, np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"input {name!r} must be an array of numbers, a DataArray, a callable or Functions; got {type(value).__name__} "
-            "(inside `jit` and `grad`, call `evaluate` with values at the sensors)"
+            f"input {name!r} must be an array of numbers, a DataArray, a callable or Functions; "
+            f"got {type(value).__name__} (inside `jit` and `grad`, call `evaluate` with values at the sensors)"
         ) from None
     one = (() if space.components is None else ("components",)) + space.domain.names
     if data.ndim not in (len(one), len(one) + 1) or 0 in data.shape:
-        wanted = ", ".join(one)
-        raise ValueError(
-            f"input {name!r} must have the axes [{wanted}] or [{', '.join(('functions', *one))}]; got the shape {data.shape}"
-        )
+        wanted = f"[{', '.join(one)}] or [{', '.join(('functions', *one))}]"
+        raise ValueError(f"input {name!r} must have the axes {wanted}; got the shape {data.shape}")
     many = data.ndim > len(one)
     data = data if many else data[None]
     if space.components is not None and data.shape[1] != space.components:
@@ -188,8 +186,8 @@ def _labelled(name: str, space: Space, value: xr.DataArray) -> tuple[np.ndarray,
     others = [dim for dim in value.dims if dim not in own]
     if missing or len(others) > 1:
         raise ValueError(
-            f"input {name!r} must have the dimensions {', '.join(own) or 'none'} and at most one more, for the functions; "
-            f"got {', '.join(map(str, value.dims)) or 'none'}"
+            f"input {name!r} must have the dimensions {', '.join(own) or 'none'} and at most one more, for the "
+            f"functions; got {', '.join(map(str, value.dims)) or 'none'}"
         )
     data, many = _array(name, space, value.transpose(*others, *own).to_numpy())
     return data, many, {axis: value.coords[axis].to_numpy() for axis in space.domain if axis in value.coords}

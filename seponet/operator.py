@@ -22,7 +22,7 @@ from .nn.model import OperatorNetwork
 from .problem import Problem
 from .refine import gauss_newton, make_collocation, quadrature_nodes
 from .serialisation import load_model, save_model
-from .view import View, sensors_of
+from .view import View, locate, sensors_of
 
 MEMORY = 2**29
 VIEWS = 8
@@ -40,8 +40,8 @@ class Operator:
 
     An input `u` may be given as
 
-    - an array `[*grid]`, one function, or `[functions, *grid]`, many: at the sensors or on any other uniform grid of the
-      input's axes (both ends of an interval, a circle without its upper end);
+    - an array `[*grid]`, one function, or `[functions, *grid]`, many: at the sensors or on any other uniform grid of
+      the input's axes (both ends of an interval, a circle without its upper end);
     - an `xarray.DataArray` with coordinates of its own, at most one dimension being no axis of the input;
     - a callable of the input's axes, or a list of callables;
     - `Functions`, for instance a sample of the problem;
@@ -117,10 +117,10 @@ class Operator:
         memory: int = MEMORY,
         **coordinates: Any,
     ) -> View:
-        """A compiled evaluator on one grid: `view(u)` costs one branch pass and one contraction. Arguments as `predict`."""
+        """A compiled evaluator on one grid: `view(u)` costs a branch pass and a contraction. Arguments as `predict`."""
         symbols = self._symbols(derivative, field)
         places = tuple((name, np.shape(c), np.asarray(c).tobytes()) for name, c in sorted(coordinates.items()))
-        key = (places, symbols, points, memory, jax.config.jax_enable_x64)
+        key = (places, symbols, points, memory, jnp.zeros(()).dtype)
         if key not in self._views:
             self._views[key] = View(
                 self.model, self._coefficients, coordinates, points=points, symbols=symbols, memory=memory
@@ -139,10 +139,10 @@ class Operator:
         points: bool = False,
         **coordinates: Any,
     ) -> Array | dict[str, Array]:
-        """`predict` as a pure function of values at the sensors: plain arrays, to be used under `jax.jit` and `jax.grad`.
+        """`predict` as a pure function of values at the sensors: plain arrays, for use under `jax.jit` and `jax.grad`.
 
-        `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs; the exact conditions
-        see the function that interpolates them. Coordinates are constants. Nothing is chunked.
+        `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs; the exact
+        conditions see the function that interpolates them. Coordinates are constants. Nothing is chunked.
         """
         return self.on(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
 
@@ -184,7 +184,7 @@ class Operator:
         - `u`: the inputs.
         - `steps`: of Gauss-Newton; one for a linear problem or a well-trained operator.
         - `nodes`: of the quadrature grid along each axis; by default 1.5 times the number of basis functions.
-        - `weights`: of equations and soft conditions by name (see `term_names`) in the sum of mean squares; 1 by default.
+        - `weights`: of equations and soft conditions by name (see `term_names`) in the sum of mean squares; else 1.
         - `memory`: bytes to work with, about.
         """
         unknown = sorted(set(weights or ()) - set(self.term_names))
@@ -203,7 +203,7 @@ class Operator:
         there is one entry, (field, k, axes...), named after all of them."""
         domain = self.problem.domain
         coordinates = {name: np.linspace(axis.lower, axis.upper, points) for name, axis in domain.axes}
-        where = self.on(field=self.problem.fields[0], **coordinates).where
+        where, _ = locate(domain, coordinates)
         table = self.model.features(where, where, {None: frozenset({()})})[None]
         fields = {"field": list(self.problem.fields)}
         if isinstance(table, Separable):
@@ -258,7 +258,7 @@ class Refined:
     """Solutions that were refined one by one.
 
     - `coefficients`: of the basis functions.
-    - `before`, `after`: the root mean square residuals on the quadrature grid of the refinement, as `Operator.residual`.
+    - `before`, `after`: root mean square residuals on the refinement's quadrature grid, as `Operator.residual`.
     """
 
     def __init__(

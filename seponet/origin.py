@@ -54,8 +54,8 @@ class Origin:
         found = self._from_main() or self._from_module() or self._from_file()
         if self.digest is not None and _digest(found) != self.digest:
             warnings.warn(
-                f"the source of {self.name} in {self.file} has changed since it was saved; what was trained may belong to "
-                "another equation",
+                f"the source of {self.name} in {self.file} has changed since it was saved; what was trained may "
+                "belong to another equation",
                 stacklevel=2,
             )
         return found

@@ -1,7 +1,7 @@
 """The figures that the paper reports for SepONet, to be shown beside ours. They are the authors', from an A100.
 
-Separable Operator Networks, TMLR 12/2024 (arXiv 2407.11253): 100 input functions, 128 points along each axis, errors over
-100 unseen functions against the authors' reference solvers.
+Separable Operator Networks, TMLR 12/2024 (arXiv 2407.11253): 100 input functions, 128 points along each axis, errors
+over 100 unseen functions against the authors' reference solvers.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from .calculus import fuse_term
 from .domain import order
 from .features import Features, places_of, request_of
-from .locations import Grid, Points
+from .locations import Where
 from .nn.model import OperatorNetwork
 from .recipe import TrainConfig
 from .sampling import Sampler
@@ -27,7 +27,7 @@ class Plan:
 
     - `orders`: the highest derivative along each axis.
     - `contractions`: for each term the number of large products of coefficients and basis functions.
-    - `flops`: floating point operations in those products, forward and backward.
+    - `flops`: floating point operations in those products, forward and backward; `flops_interior` those of equations.
     - `rows`: rows of the first axis in a slab.
     - `bytes`: peak memory of the step besides weights and optimizer.
     """
@@ -35,6 +35,7 @@ class Plan:
     orders: Mapping[str, int]
     contractions: Mapping[str, int]
     flops: int
+    flops_interior: int
     rows: int
     bytes: int
 
@@ -62,42 +63,37 @@ def plan(model: OperatorNetwork, functions: int, points: int | Mapping[str, int]
     sampler = Sampler.of(model.problem.domain, points, method, not model.separable)
     terms = model.problem.terms(model.exact)
     request = request_of(terms)
-
-    def places() -> Any:
-        collocation = sampler.draw(jax.random.key(0), sampler.density())
-        boundary = collocation.where if collocation.boundary is None else collocation.boundary
-        return collocation.where, boundary
-
-    def shapes() -> Any:
-        where, boundary = places()
-        return model.features(where, boundary, request)
-
-    where, boundary = eqx.filter_eval_shape(places)
-    features: dict[Any, Features] = eqx.filter_eval_shape(shapes)
-    inputs = eqx.filter_eval_shape(lambda: model.problem.sample(jax.random.key(0), functions))
-    item = where.points[0].dtype.itemsize
-    total = where.shape[0]
-    rows = rows or rows_in_cache(functions, where, item)
     contractions: dict[str, int] = {}
-    flops = slab = faces = 0
-    for term in terms:
-        local = features[term.face]
-        inside = term.face is None
-        shape = (functions, *local.shape)
-        own = eqx.filter_eval_shape(lambda face, w: places_of(face, w), term.face, where if inside else boundary)
-        fused = fuse_term(term, shape, own, inputs, where.points[0].dtype)
-        contractions[term.name] = len(fused.atoms)
-        for atom in fused.atoms:
-            for index, field in enumerate(model.problem.fields):
-                combination = [(c, symbol.alpha) for symbol, c in atom if symbol.name == field]
-                if combination:
-                    flops += 3 * functions * local.flops(index, combination)
-                    # Forward, each atom is a basis and a value; backward, each has a cotangent.
-                    per_row = (functions + local.rank) * math.prod(local.shape[1:])
-                    slab += 2 * item * per_row * min(rows, total) if inside else 0
-                    faces += 0 if inside else 2 * item * (functions + local.rank) * math.prod(local.shape)
+    costs = {"flops": 0, "interior": 0, "bytes": 0, "rows": 0}
+
+    def trace() -> None:
+        collocation = sampler.draw(jax.random.key(0), sampler.density())
+        where = collocation.where
+        boundary = where if collocation.boundary is None else collocation.boundary
+        features = model.features(where, boundary, request)
+        inputs = model.problem.sample(jax.random.key(0), functions)
+        dtype = where.points[0].dtype
+        slab = min(rows or rows_in_cache(functions, where, dtype.itemsize), where.shape[0])
+        costs["rows"] = slab
+        costs["bytes"] = _networks(model, features, inputs)
+        for term in terms:
+            local, inside = features[term.face], term.face is None
+            shape = (functions, *local.shape)
+            fused = fuse_term(term, shape, places_of(term.face, where if inside else boundary), inputs, dtype)
+            contractions[term.name] = len(fused.atoms)
+            held = (slab if inside else local.shape[0]) * math.prod(local.shape[1:])
+            for atom in fused.atoms:
+                for index, field in enumerate(model.problem.fields):
+                    combination = [(c, symbol.alpha) for symbol, c in atom if symbol.name == field]
+                    if combination:
+                        flops = 3 * functions * local.flops(index, combination)
+                        costs["flops"] += flops
+                        costs["interior"] += flops if inside else 0
+                        costs["bytes"] += local.numbers(functions, held) * dtype.itemsize
+
+    eqx.filter_eval_shape(trace)
     highest = {n: max(order(a, n) for alphas in request.values() for a in alphas) for n in model.problem.domain}
-    return Plan(highest, contractions, flops, min(rows, total), slab + faces + _networks(model, features, functions))
+    return Plan(highest, contractions, costs["flops"], costs["interior"], costs["rows"], costs["bytes"])
 
 
 def choose_rows(model: OperatorNetwork, config: TrainConfig) -> int:
@@ -108,16 +104,13 @@ def choose_rows(model: OperatorNetwork, config: TrainConfig) -> int:
     return rows_in_cache(functions, where, jnp.dtype(float).itemsize)
 
 
-def rows_in_cache(functions: int, where: Grid | Points, item: int) -> int:
+def rows_in_cache(functions: int, where: Where, item: int) -> int:
     """As many rows as keep the values of one atom in the cache."""
     row = functions * math.prod(where.shape[1:]) * item
     return max(1, min(where.shape[0], CACHE_BYTES // row))
 
 
-def _networks(model: OperatorNetwork, features: Mapping[Any, Features], functions: int) -> int:
-    """Bytes of basis tables and of branch activations, each with its cotangent."""
-    tables = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(features[None]))
-    code = eqx.filter_eval_shape(lambda: model.encode(model.problem.sample(jax.random.key(0), functions)))
-    sensors = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(code))
-    weights = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)))
-    return 2 * tables + 2 * sensors + weights
+def _networks(model: OperatorNetwork, features: Mapping[Any, Features], inputs: Any) -> int:
+    """Bytes of basis tables, encoded inputs and weights, each with its cotangent."""
+    arrays = (features[None], model.encode(inputs), eqx.filter(model, eqx.is_inexact_array))
+    return 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(arrays))

@@ -13,6 +13,7 @@ program in float32 stays one.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import equinox as eqx
@@ -147,39 +148,45 @@ def _normal_equations(
     terms = model.problem.terms(model.exact)
     where, lifts = collocation.where, model.lifts(inputs)
     features = model.features(where, where, request_of(terms))
-    matrix, slope = jnp.zeros((len(c), model.size, model.size)), jnp.zeros((len(c), model.size))
+    sums = jnp.zeros((len(c), model.size, model.size)), jnp.zeros((len(c), model.size))
     for weight, term in zip(weights, terms, strict=True):
-        n = features[term.face].shape[0]
-        volume = weight * collocation.volume(term.face, features[term.face].shape)
-        moving, shared = features[term.face].split()
-        for start in range(0, n, rows):
-            slab = slice(start, start + rows)
-            local = shared.join(tuple(r[slab] for r in moving))
-            # On a face across the first axis there is one row, and the places don't depend on the rows of the grid.
-            area = where if n == 1 else where.rows(start, local.shape[0])
-            places = places_of(term.face, area)
-            fused = fuse_term(term, (len(c), *local.shape), places, inputs, c.dtype)
+        local = features[term.face]
+        n = local.shape[0]
+        size = min(rows, n)
+        index = jnp.arange(-(-n // size) * size)
+        volume = weight * collocation.volume(term.face, local.shape)
+        # The last slab is filled up with its last row, which then counts nothing.
+        mask = (index < n).reshape(-1, *(1,) * (volume.ndim - 1))
+        index = jnp.minimum(index, n - 1)
+        roots = jnp.sqrt(jnp.where(mask, volume[index], 0.0)).reshape(-1, size, *volume.shape[1:])
+        moving, shared = local.split()
+
+        def add(sums: Any, slab: Any, term: Term = term, moving: Any = moving, shared: Any = shared) -> Any:
+            index, root = slab
+            part = shared.join(tuple(r[index] for r in moving))
+            first, *others = where.points
+            places = places_of(term.face, Grid(where.names, (first[index], *others)))
+            fused = fuse_term(term, (len(c), *part.shape), places, inputs, c.dtype)
             known = known_parts(term, fused, places, inputs, lifts)
-            fields = model.problem.fields
-            residual, slopes = _linearise(term, fused, known, fields, c, local)
-            basis = _basis(fused, fields, model, local)
-            root = jnp.sqrt(volume[slab]).reshape(-1)
+            residual, slopes = _linearise(term, fused, known, model.problem.fields, c, part)
+            basis = _basis(fused, model, part)
+            scale = root.reshape(-1)
 
-            def one(pair: Any, basis: Any = basis, root: Array = root) -> tuple[Array, Array]:
+            def one(pair: tuple[Array, list[Array]]) -> tuple[Array, Array]:
                 r, d = pair
-                jacobian = sum((s * root)[None] * phi for s, phi in zip(d, basis, strict=True))
-                return matmul(jacobian, jacobian.T), matmul(jacobian, (root * r)[:, None])[:, 0]
+                jacobian = reduce(jnp.add, [(s * scale)[None] * phi for s, phi in zip(d, basis, strict=True)])
+                return matmul(jacobian, jacobian.T), matmul(jacobian, (scale * r)[:, None])[:, 0]
 
-            added = jax.lax.map(one, (residual, slopes))
-            matrix, slope = matrix + added[0], slope + added[1]
-    return matrix, slope
+            return jax.tree.map(jnp.add, sums, jax.lax.map(one, (residual, slopes))), None
+
+        sums, _ = jax.lax.scan(add, sums, (index.reshape(-1, size), roots))
+    return sums
 
 
-def _basis(
-    fused: Fused, fields: Sequence[str], model: OperatorNetwork, local: Features
-) -> list[Float[Array, "k points"]]:
+def _basis(fused: Fused, model: OperatorNetwork, local: Features) -> list[Float[Array, "k points"]]:
+    """The derivatives of all basis functions in every atom."""
     identity = jnp.eye(model.size).reshape(model.size, *model.coefficient_shape())
-    return [contract_atom(atom, fields, identity, local).reshape(model.size, -1) for atom in fused.atoms]
+    return [contract_atom(atom, model.problem.fields, identity, local).reshape(model.size, -1) for atom in fused.atoms]
 
 
 def _linearise(

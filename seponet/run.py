@@ -20,7 +20,7 @@ from .plan import choose_rows, plan
 from .problem import Problem
 from .recipe import Recipe
 from .report import plain, training_report
-from .specification import Specification
+from .specification import Specification, read_tables
 from .step import Data, Stepper
 from .testset import load_testset
 from .train import Trained, Validate, train_model
@@ -106,17 +106,17 @@ def run(
     folder = None if out is None else RunFolder(out)
     if folder is not None:
         folder.check_free(resume=resume, overwrite=overwrite)
-        resume = resume and folder.config.exists()
-        if resume:
+        if resume and folder.config.exists():
             _check_same(folder, specification)
-            done = folder.read_report()
-            if folder.operator.exists() and done.get("steps", 0) >= specification.recipe.train.steps:
-                return Outcome(load(folder.path), None)
+        # A run that was killed before its first checkpoint begins anew.
+        resume = resume and folder.resumable
     say = _silent if quiet else _say
     with in_precision_of(specification.recipe):
+        if folder is not None and resume and _complete(folder, specification):
+            return Outcome(load(folder.path), None)
         _check_plan(specification, say)
         if folder is not None and not resume:
-            folder.create(specification.to_toml(), overwrite=overwrite)
+            folder.create(specification.to_toml())
         trained = train_model(
             specification.problem,
             specification.recipe,
@@ -140,12 +140,16 @@ def in_precision_of(recipe: Recipe) -> AbstractContextManager[Any]:
     return jax.enable_x64(True) if recipe.train.precision == "float64" else nullcontext()
 
 
+def _complete(folder: RunFolder, specification: Specification) -> bool:
+    return folder.operator.exists() and folder.read_report().get("steps", 0) >= specification.recipe.train.steps
+
+
 def _check_same(folder: RunFolder, specification: Specification) -> None:
-    differences = specification.differences(Specification.read(folder.config))
+    differences = specification.differences(read_tables(folder.config))
     if differences:
         raise ValueError(
-            f"the run in {folder.path} has {'; '.join(differences)}: resume it as it is (--resume --out {folder.path} and "
-            "nothing else), or replace it with --overwrite"
+            f"the run in {folder.path} has {'; '.join(differences)}: resume it as it is (seponet train --resume --out "
+            f"{folder.path}), or replace it (overwrite)"
         )
 
 

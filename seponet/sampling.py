@@ -18,7 +18,7 @@ from .loss import Collocation
 
 METHODS = ("uniform", "stratified", "gauss", "adaptive")
 
-Density = tuple[Float[Array, " bins"] | None, ...]
+Density = tuple[Float[Array, " _"] | None, ...]
 """For each adaptive axis, how the points of the next draw are spread over equal cells."""
 
 

@@ -1,8 +1,8 @@
 """Models on disk, without pickle: a description in JSON and the arrays in an npz file.
 
 The description is the tree of modules itself: for every module and dataclass the name of its class and its fields. So a
-model is rebuilt from what it is, not from how it was made: no configuration is repeated, no sample drawn again. A problem
-is described by the class that defines it and its constants.
+model is rebuilt from what it is, not from how it was made: no configuration is repeated, no sample drawn again. A
+problem is described by the class that defines it and its constants.
 """
 
 import dataclasses
@@ -106,8 +106,8 @@ def describe(value: Any, arrays: list[np.ndarray], path: str) -> Any:
         fields = {name: describe(v, arrays, f"{path}.{name}") for name, v in own.items()}
         return {kind: _origin(type(value)), "fields": fields}
     raise ValueError(
-        f"{path} is a {type(value).__name__}, which can't be saved; models are saved if they are made of Equinox modules, "
-        "dataclasses, arrays, numbers and names"
+        f"{path} is a {type(value).__name__}, which can't be saved; models are saved if they are made of Equinox "
+        "modules, dataclasses, arrays, numbers and names"
     )
 
 

@@ -2,10 +2,12 @@
 
 import dataclasses
 import difflib
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .origin import Origin, import_file
@@ -51,17 +53,7 @@ class Specification:
         cls, path: str | Path, seed: int | None = None, changes: Mapping[str, Any] | None = None
     ) -> "Specification":
         """From a `config.toml`, with another seed or other settings if they are given."""
-        path = Path(path)
-        if not path.is_file():
-            raise ValueError(f"there is no configuration {path}; a run folder has one, called config.toml")
-        try:
-            content = tomllib.loads(path.read_text())
-        except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"{path} is not valid TOML: {error}") from None
-        unknown = [key for key in content if key not in KEYS]
-        if unknown or not isinstance(content.get("problem"), str):
-            wrong = f"it has an unknown entry {unknown[0]!r}" if unknown else "it doesn't name its problem"
-            raise ValueError(f"{path} is not the configuration of a run: {wrong}")
+        content = read_tables(path)
         tables = {name: content[name] for name in ("model", "train") if name in content}
         constants, settings = _split(changes or {})
         return cls(
@@ -84,9 +76,9 @@ class Specification:
     def to_toml(self) -> str:
         return to_toml(self.to_dict())
 
-    def differences(self, other: "Specification") -> list[str]:
-        """What another one has different, in words; the label doesn't matter."""
-        mine, theirs = _flat(self.to_dict()), _flat(other.to_dict())
+    def differences(self, tables: Mapping[str, Any]) -> list[str]:
+        """What the tables of another one have different, in words; the label doesn't matter."""
+        mine, theirs = _flat(self.to_dict()), _flat(tables)
         keys = [key for key in {**mine, **theirs} if key != "recipe"]
         return [
             f"{key} = {theirs.get(key)!r} instead of {mine.get(key)!r}"
@@ -95,8 +87,24 @@ class Specification:
         ]
 
 
+def read_tables(path: str | Path) -> dict[str, Any]:
+    """The tables of a `config.toml`; the problem that it names is not looked up."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no configuration {path}; a run folder has one, called config.toml")
+    try:
+        content = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from None
+    unknown = [key for key in content if key not in KEYS]
+    if unknown or not isinstance(content.get("problem"), str):
+        wrong = f"it has an unknown entry {unknown[0]!r}" if unknown else "it doesn't name its problem"
+        raise ValueError(f"{path} is not the configuration of a run: {wrong}")
+    return content
+
+
 def make_problem(problem: str | type[Problem] | Problem, constants: Mapping[str, Any] | None = None) -> Problem:
-    """A problem by its registered name, as `path/to/file.py:ClassName`, as a class or as it is; with given constants."""
+    """A problem by its registered name, as `path/to/file.py:ClassName`, as a class or as it is; with constants."""
     if isinstance(problem, str):
         file, colon, name = problem.rpartition(":")
         in_file = problem.endswith(".py") or file.endswith(".py")
@@ -134,7 +142,7 @@ def _from_file(file: str, name: str) -> type[Problem]:
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"there is no file {path}; a problem is given as path/to/file.py:ClassName")
-    module = import_file(path)
+    module = _loaded(path) or import_file(path)
     here = {n: v for n, v in vars(module).items() if _is_problem(v) and v.__module__ == module.__name__}
     if not name and len(here) == 1:
         return next(iter(here.values()))
@@ -146,6 +154,13 @@ def _from_file(file: str, name: str) -> type[Problem]:
         what = f"no problem {name!r}" if name else "not exactly one problem"
         raise ValueError(f"{path} has {what}; its problems are {listed}")
     return found
+
+
+def _loaded(path: Path) -> ModuleType | None:
+    """The module of a file that this process has already, its main script for instance: it must not run twice."""
+    path = path.resolve()
+    files = {module: getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    return next((module for module, file in files.items() if file and Path(file).resolve() == path), None)
 
 
 def _is_problem(value: Any) -> bool:

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jaxtyping import Array, Float
-from zoo import ZOO, AnisotropicHeat, Brusselator, KdV, Pendulum, Plate, Poisson, Reactor, quick_jit, random_grid, small
+from zoo import ZOO, AnisotropicHeat, Brusselator, KdV, Pendulum, Plate, Reactor, quick_jit, random_grid, small
 
+from seponet import Grid
 from seponet.calculus import evaluate, residuals
 from seponet.domain import multi_index
 from seponet.expression import Symbol
-from seponet.nn import CP, Constant, DeepONet, NetworkTrunk, SepONet, Tucker
+from seponet.nn import CP, MLP, Constant, DeepONet, NetworkTrunk, SepONet, Tucker
 
 CP_SOFT: dict[str, Any] = {}
 CP_EXACT = {"exact": "all"}
@@ -74,7 +75,7 @@ def test_faces_may_have_locations_of_their_own():
     problem = AnisotropicHeat()
     model, inputs = small(problem, exact=("x", "z")), sample(problem)
     where, boundary = random_grid(problem, (2, 3, 2, 2)), random_grid(problem, (4, 2, 3, 3)).mesh()
-    run = quick_jit(lambda w, b: (residuals(model, inputs, w, b), residuals(model, inputs, b), residuals(model, inputs, w)))
+    run = quick_jit(lambda *places: [residuals(model, inputs, *p) for p in (places, places[1:], places[:1])])
     mixed, at_boundary, at_where = run(where, boundary)
     assert mixed["equation"].shape == (3, 2, 3, 2, 2)
     for name in mixed:
@@ -95,35 +96,46 @@ def waves(x, m):
     return np.stack([2**m * np.sin(2 * x + m * np.pi / 2), 0.5**m * np.exp(x / 2), power, np.full_like(x, m == 0)])
 
 
-class Product(eqx.Module):
-    """The products of `Waves` of the first coordinate with `Waves` of the second."""
-
-    def __call__(self, x: Float[Array, "n 2"]) -> Float[Array, "n 4"]:
-        return Waves()(x[:, :1]) * Waves()(x[:, 1:])
+def derivatives(model, grid, orders):
+    symbols = [Symbol("field", "s", multi_index(x=m, y=n)) for m, n in orders]
+    return [values[0] for values in quick_jit(lambda grid: list(evaluate(model, {}, grid, symbols).values()))(grid)]
 
 
-ORDERS = [(0, 0), (1, 0), (0, 2), (4, 0), (0, 4), (1, 1), (2, 2), (3, 1), (1, 3), (4, 4)]
+def assert_close(values, expected, label):
+    np.testing.assert_allclose(values, expected, atol=1e-11 * np.abs(expected).max(), err_msg=str(label))
 
 
-@pytest.mark.parametrize("decoder", ["cp", "tucker", "joint"])
-def test_derivatives_are_those_of_closed_forms(decoder):
-    problem = Plate()
-    grid = random_grid(problem)
+ORDERS = [(0, 0), (1, 0), (0, 2), (4, 0), (0, 4), (1, 1), (2, 2), (3, 1), (1, 3)]
+
+
+@pytest.mark.parametrize("decoder", [CP(4), Tucker((4, 4))])
+def test_derivatives_of_products_are_those_of_closed_forms(decoder):
+    grid = random_grid(Plate())
     x, y = (np.asarray(p) for p in grid.points)
-    branch = Constant(16 if decoder == "tucker" else 4, key=jax.random.key(1))
+    branch = Constant(math.prod(decoder.shape(2)), key=jax.random.key(1))
     trunks = (NetworkTrunk(Waves(), (None,)), NetworkTrunk(Waves(), (None,)))
-    model = {
-        "cp": lambda: SepONet(problem, (), (), branch, trunks, CP(4)),
-        "tucker": lambda: SepONet(problem, (), (), branch, trunks, Tucker((4, 4))),
-        "joint": lambda: DeepONet(problem, (), (), branch, Product(), 4),
-    }[decoder]()
-    symbols = [Symbol("field", "s", multi_index(x=m, y=n)) for m, n in ORDERS]
-    found = quick_jit(lambda grid: list(evaluate(model, {}, grid, symbols).values()))(grid)
     weights = np.asarray(branch.coefficients)
-    core = weights.reshape(4, 4) if decoder == "tucker" else np.diag(weights)
+    core = weights.reshape(4, 4) if isinstance(decoder, Tucker) else np.diag(weights)
+    orders = [*ORDERS, (4, 4)]
+    for (m, n), values in zip(
+        orders, derivatives(SepONet(Plate(), (), (), branch, trunks, decoder), grid, orders), strict=True
+    ):
+        assert_close(values, np.einsum("kl,ki,lj->ij", core, waves(x, m), waves(y, n)), (m, n))
+
+
+def test_derivatives_of_functions_of_all_coordinates_are_those_of_closed_forms():
+    r"""$\partial_x^m \partial_y^n \sin(a x + b y + c) = a^m b^n \sin(a x + b y + c + (m + n) \pi / 2)$."""
+    grid = random_grid(Plate())
+    branch, trunk = Constant(4, key=jax.random.key(1)), MLP(2, 4, 4, 0, "sine", "sine", key=jax.random.key(2))
+    (layer,) = trunk.layers
+    x, y = np.meshgrid(*(np.asarray(p) for p in grid.points), indexing="ij")
+    found = derivatives(DeepONet(Plate(), (), (), branch, trunk, 4), grid, ORDERS)
     for (m, n), values in zip(ORDERS, found, strict=True):
-        expected = np.einsum("kl,ki,lj->ij", core, waves(x, m), waves(y, n))
-        np.testing.assert_allclose(values[0], expected, atol=1e-11 * np.abs(expected).max(), err_msg=str((m, n)))
+        expected = sum(
+            weight * a**m * b**n * np.sin(a * x + b * y + c + (m + n) * np.pi / 2)
+            for weight, a, b, c in zip(*map(np.asarray, (branch.coefficients, *layer.weight, layer.bias)), strict=True)
+        )
+        assert_close(values, expected, (m, n))
 
 
 @pytest.mark.parametrize("config", [{}, TUCKER_CLASSICAL_EXACT, {"kind": "deeponet"}])
@@ -133,15 +145,11 @@ def test_a_derivative_is_the_limit_of_differences_of_values(config):
     model, inputs = small(problem, **config), sample(problem)
     centre, h = jnp.asarray([0.5, 2.0]), 1e-2
     stencil = centre[:, None] + h * jnp.arange(-3.0, 4.0)[None]
-    grids = [type(random_grid(problem)).of(problem.domain, {"t": t}) for t in (centre, stencil.reshape(-1))]
-    values = evaluate(model, inputs, grids[1], [Symbol("field", "s")])[Symbol("field", "s")].reshape(3, 2, 7)
+    grids = [Grid.of(problem.domain, {"t": t}) for t in (centre, stencil.reshape(-1))]
+    s = Symbol("field", "s")
+    run = quick_jit(lambda *g: (residuals(model, inputs, g[0])["equation"], evaluate(model, inputs, g[1], [s])[s]))
+    residual, values = run(*grids)
+    values = values.reshape(3, 2, 7)
     second = values @ jnp.asarray([2, -27, 270, -490, 270, -27, 2]) / (180 * h**2)
     expected = second + jnp.sin(values[:, :, 3])
-    np.testing.assert_allclose(residuals(model, inputs, grids[0])["equation"], expected, rtol=1e-7, atol=1e-8)
-
-
-def test_a_problem_without_inputs_has_one_function_and_one_with_none_differentiated_none():
-    model = small(Plate(), exact="all")
-    assert residuals(model, {}, random_grid(Plate()))["equation"].shape == (1, 5, 7)
-    found = evaluate(small(Poisson()), sample(Poisson()), random_grid(Poisson()), [Symbol("field", "s")])
-    assert found[Symbol("field", "s")].shape == (3, 5, 7)
+    np.testing.assert_allclose(residual, expected, rtol=1e-7, atol=1e-8)

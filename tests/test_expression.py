@@ -15,7 +15,11 @@ DOMAIN = Domain(t=(0, 1), x=(0, 1))
 VOCABULARY = Vocabulary(
     DOMAIN,
     ("s", "q"),
-    {"u": SpectralField(DOMAIN["x"], sigma=20.0, tau=3.0, gamma=4.0), "nu": Scalar(0.1, 1.0), "a": Vector([0.0], [1.0])},
+    {
+        "u": SpectralField(DOMAIN["x"], sigma=20.0, tau=3.0, gamma=4.0),
+        "nu": Scalar(0.1, 1.0),
+        "a": Vector([0.0], [1.0]),
+    },
 )
 
 

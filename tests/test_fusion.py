@@ -58,7 +58,10 @@ def cube(s):
 cube.defjvp(lambda primals, tangents: (cube(*primals), 3 * primals[0] ** 2 * tangents[0]))
 
 BODIES = {
-    "burgers": (lambda s, s_t, s_x, s_xx: s_t + s * s_x - 0.01 * s_xx, [{"s": 1}, {"s_x": 1}, {"s_t": 1, "s_xx": -0.01}]),
+    "burgers": (
+        lambda s, s_t, s_x, s_xx: s_t + s * s_x - 0.01 * s_xx,
+        [{"s": 1}, {"s_x": 1}, {"s_t": 1, "s_xx": -0.01}],
+    ),
     "diffusion-reaction": (
         lambda s, s_t, s_xx, u: s_t - 0.02 * s_xx - 0.03 * s**2 - u,
         [{"s": 1}, {"s_t": 1, "s_xx": -0.02}],
@@ -78,7 +81,10 @@ BODIES = {
         [{"s": 1}, {"s_x": 1}, {"s_t": 1, "s_xx": -0.5, "s_yy": -0.5}],
     ),
     "square": (lambda s, s_t: jnp.square(s + 2 * s_t) + s_t, [{"s": 1, "s_t": 2}, {"s_t": 1}]),
-    "a function of a combination": (lambda s, s_xx, s_t: jnp.sin(2 * s - s_xx) - s_t, [{"s": 1, "s_xx": -0.5}, {"s_t": 1}]),
+    "a function of a combination": (
+        lambda s, s_xx, s_t: jnp.sin(2 * s - s_xx) - s_t,
+        [{"s": 1, "s_xx": -0.5}, {"s_t": 1}],
+    ),
     "division by a field": (lambda s, s_t: 2.0 / (s + 3.0) - s_t, [{"s": 1}, {"s_t": 1}]),
     "division by a number": (lambda s, s_t: (s_t - s) / 7.0, [{"s": 1, "s_t": -1}]),
     "scalar input": (lambda s_t, s_xx, nu: s_t - nu * s_xx, [{"s_xx": 1}, {"s_t": 1}]),
@@ -100,13 +106,15 @@ def test_atoms_are_the_linear_parts_and_the_residual_is_unchanged(name):
     atoms, error = split(body)
     assert error < 1e-14
     key = lambda atom: sorted(atom.items())  # noqa: E731
-    assert sorted(atoms, key=key) == sorted([{k: pytest.approx(c) for k, c in atom.items()} for atom in expected], key=key)
+    assert sorted(atoms, key=key) == sorted(
+        [{k: pytest.approx(c) for k, c in atom.items()} for atom in expected], key=key
+    )
 
 
 def test_the_fused_residual_can_be_differentiated():
     """The loss and the conditioning differentiate it with respect to the atoms."""
     expression = Expression.parse(BODIES["burgers"][0], VOCABULARY, "body")
-    fused = fuse(expression, {s: SHAPE for s in expression.symbols}, jnp.float64)
+    fused = fuse(expression, dict.fromkeys(expression.symbols, SHAPE), jnp.float64)
     names = [str(atom[0][0]) for atom in fused.atoms]
     values = [jnp.full(SHAPE, 2.0 + i) for i in range(3)]
     slopes = jax.grad(lambda v: fused.evaluate(dict(zip(fused.atoms, v, strict=True)), {}).sum())(values)

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-
 import zoo
+
 from seponet import Domain, Grid, Periodic, Problem, Value, calculus, nn
 from seponet.expression import Symbol
 from seponet.functions import SpectralField
@@ -94,7 +94,6 @@ def test_numbers_vectors_and_several_inputs(reactor):
     assert float(abs(many[1] - one).max()) > 1e-6
     heat = make(zoo.AnisotropicHeat(), exact="all")
     places = {"t": 0.5, "x": X, "y": 0.2, "z": 0.1}
-    assert heat.predict([0.2, 0.3, 0.4], **places).dims == ("x",)
     assert heat.predict([[0.2, 0.3, 0.4]], **places).dims == ("function", "x")
 
 
@@ -120,10 +119,9 @@ def test_derivatives_match_differences(burgers):
     assert float(made["s_xx"]) == pytest.approx((near[2] - 2 * near[1] + near[0]) / h**2, rel=1e-4)
 
 
-@pytest.mark.parametrize(("kind", "points"), [("cp", False), ("tucker", True), ("deeponet", False)])
+@pytest.mark.parametrize(("kind", "points"), [("cp", False), ("tucker", True)])
 def test_chunks_change_nothing(kind, points):
-    changes = {"kind": "deeponet"} if kind == "deeponet" else {"decoder": kind}
-    operator = make(Burgers(), exact="all", **changes)
+    operator = make(Burgers(), exact="all", decoder=kind)
     inputs = operator.problem.sample(KEY, 5)
     places = {"t": np.linspace(0, 1, 40), "x": np.linspace(0, 0.9, 40)}
     whole = operator.predict(inputs, points=points, **places)
@@ -160,23 +158,22 @@ def test_residuals_are_root_mean_squares_of_the_terms(reactor):
     xr.testing.assert_allclose(chunked, made, rtol=1e-10)
 
 
-def test_one_step_solves_linear_problems():
-    poisson = classical(zoo.Poisson(), {"x": 12, "y": 12})
+def test_one_step_solves_linear_problems_with_soft_conditions():
+    operator = classical(zoo.Poisson(), {"x": 12, "y": 12}, exact=("x",))
+    assert operator.term_names == ("equation", "y=0", "y=2")
 
     def solution(x, y):
         return np.sin(np.pi * x) * np.sin(np.pi * y / 2)
 
+    def forcing(x, y):
+        return -1.25 * np.pi**2 * solution(x, y)
+
+    refined = operator.refine(forcing)
     y = np.linspace(0, 2, 6)
-    refined = poisson.refine(lambda x, y: -1.25 * np.pi**2 * solution(x, y))
-    np.testing.assert_allclose(refined.predict(x=X, y=y), solution(X[:, None], y[None]), atol=1e-7)
+    np.testing.assert_allclose(refined.predict(x=X, y=y), solution(X[:, None], y[None]), atol=1e-6)
     assert float(refined.after["equation"]) < 1e-6 * float(refined.before["equation"])
-
-
-def test_soft_conditions_are_refined_too():
-    operator = classical(zoo.Wave(), {"t": 12, "x": 12}, exact="none")
-    refined = operator.refine({"u": lambda x: np.sin(np.pi * x), "v": lambda x: 0 * x})
-    exact = np.cos(np.pi * T[:, None]) * np.sin(np.pi * X[None])
-    np.testing.assert_allclose(refined.predict(t=T, x=X), exact, atol=1e-5)
+    slabs = operator.refine(forcing, memory=1_000_000)
+    np.testing.assert_allclose(slabs.coefficients, refined.coefficients, atol=1e-9)
 
 
 def cole_hopf(t, x, a=2.0):
@@ -214,8 +211,6 @@ def test_coupled_fields_are_refined_and_nothing_gets_worse():
     assert (total(bad.after) <= total(bad.before)).all()
     good = operator.refine(inputs, steps=4)
     assert (total(good.after) < 1e-3 * total(good.before)).all()
-    slabs = operator.refine(inputs, steps=4, memory=500_000)
-    xr.testing.assert_allclose(slabs.after, good.after, rtol=1e-6)
     weighted = operator.refine(inputs, steps=4, weights={"equation_p": 100.0})
     assert (weighted.after["equation_p"] < good.after["equation_p"]).all()
 
@@ -252,7 +247,7 @@ def test_gradients_with_respect_to_the_input(burgers):
         difference = (misfit(values + h) - misfit(values - h)) / 2e-5
         assert float(gradient[direction]) == pytest.approx(float(difference), rel=1e-7)
     # Through the lift alone, s(0, x) = u(x).
-    jacobian = jax.jacobian(lambda v: burgers.evaluate(v, t=0.0, x=np.arange(16) / 16))(values)
+    jacobian = jax.jit(jax.jacobian(lambda v: burgers.evaluate(v, t=0.0, x=np.arange(16) / 16)))(values)
     np.testing.assert_allclose(jacobian, np.eye(16), atol=1e-10)
 
 

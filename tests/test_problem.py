@@ -111,7 +111,7 @@ def test_a_class_whose_constants_have_no_default_is_checked_when_it_is_construct
         def equation(self, s_t, s_y):
             return s_t - s_y
 
-    with pytest.raises(ValueError, match="Late: .*`s_y` differentiates along `y`"):
+    with pytest.raises(ValueError, match=r"Late: .*`s_y` differentiates along `y`"):
         Late(end=2.0)
 
 

@@ -1,10 +1,12 @@
 """Operators on disk: nothing lost, nothing pickled, nothing half written, and one sentence for what can't be read."""
 
 import json
+import linecache
 import os
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
 import equinox as eqx
@@ -12,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 import zoo
+
 from seponet import Problem, nn
 from seponet.nn.whitening import Whitening
 from seponet.operator import Operator
@@ -119,8 +121,6 @@ def test_a_script_is_found_again_by_a_new_process(tmp_path):
 def _fresh(script: Path) -> None:
     for name in [n for n in sys.modules if n.endswith(str(script))]:
         del sys.modules[name]
-    import linecache
-
     linecache.clearcache()
 
 
@@ -142,12 +142,11 @@ def test_a_changed_script_is_noticed(tmp_path):
             with pytest.warns(UserWarning, match=message):
                 Operator.load(tmp_path / "run")
         else:
-            with pytest.raises(ValueError, match=message), pytest.MonkeyPatch.context() as patch:
-                patch.setattr("warnings.warn", lambda *args, **kwargs: None)
+            with warnings.catch_warnings(action="ignore"), pytest.raises(ValueError, match=message):
                 Operator.load(tmp_path / "run")
     script.unlink()
     _fresh(script)
-    with pytest.raises(ValueError, match="Mine was defined in .*mine.py, which is not there any more"):
+    with pytest.raises(ValueError, match=r"Mine was defined in .*mine.py, which is not there any more"):
         Operator.load(tmp_path / "run")
 
 

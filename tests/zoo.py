@@ -1,4 +1,4 @@
-"""Problems that are not the paper's, each of which exercises something that its six do not; and small models for them."""
+"""Problems that are not the paper's: each exercises something that its six do not. And small models for them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -101,7 +101,7 @@ class Brusselator(Problem):
 
 
 class Reactor(Problem):
-    r"""Two input functions and a scalar, and a nonlinear wall: $s_t = \nu s_{xx} - (v s)_x + u$, $s_x = s^4 - 1$ at 1."""
+    r"""Two functions and a scalar: $s_t = \nu s_{xx} - (v s)_x + u \cos t$, with a wall where $s_x = \nu (s^4 - u)$."""
 
     domain = Domain(t=(0, 1), x=(0, 1))
     inputs = {

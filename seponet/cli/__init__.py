@@ -39,6 +39,8 @@ def _sentence(error: Exception) -> str:
     from ..train import Diverged
 
     lines = str(error).splitlines() or [""]
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     if isinstance(error, ValueError | OSError | Diverged):
         return lines[0] or type(error).__name__
     return f"{type(error).__name__}: {lines[0]} (this is unexpected; --debug shows where it comes from)"

@@ -25,16 +25,18 @@ def warn(text: str) -> None:
     sys.stderr.write(f"seponet: {text}\n")
 
 
-def write_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def write_table(title: str, columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output; as wide as it needs to be where that is not a terminal."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
-    for column in columns:
+    headed = columns is not None
+    table = Table(show_header=headed, box=None, pad_edge=False)
+    for column in columns or [""] * len(rows[0]):
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*row)
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=200)
+    console.print(title, style="bold")
     console.print(table)
 
 

@@ -13,8 +13,8 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line; each command names the module in this folder that runs it."""
     parser = argparse.ArgumentParser(
         prog="seponet",
-        description="Physics-informed operator learning with separable networks: train the solution operator of a PDE from "
-        "the equation alone.",
+        description="Physics-informed operator learning with separable networks: train the solution operator of a PDE "
+        "from the equation alone.",
         epilog=_examples(
             "seponet list",
             "seponet train burgers",
@@ -63,7 +63,9 @@ def _train(commands: Any) -> None:
     existing = command.add_mutually_exclusive_group()
     existing.add_argument("--resume", action="store_true", help="go on with the run in --out")
     existing.add_argument("--overwrite", action="store_true", help="replace the run in --out")
-    command.add_argument("--budget", type=_duration, metavar="TIME", help="stop after this time: 90s, 5min, 2h")
+    command.add_argument(
+        "--budget", type=_duration, metavar="TIME", help="stop when the run has taken this long: 90s, 5min, 2h"
+    )
     command.add_argument("--quiet", action="store_true", help="show nothing but errors and the result")
     command.add_argument("--no-figures", action="store_true", help="make no pictures")
     _functions(command, "test functions to evaluate on; 0 skips it")
@@ -101,8 +103,8 @@ def _predict(commands: Any) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help=".npy or .csv: one function, or one in each row, on a uniform grid (with both ends of an interval, without the "
-        "upper end of a periodic axis); .nc: with coordinates of its own. NAME is needed if there are several inputs",
+        help=".npy or .csv: one function, or one in each row, on a uniform grid (with both ends of an interval, "
+        "without the upper end of a periodic axis); .nc: with its own coordinates. NAME is needed if there are several",
     )
     command.add_argument("--output", required=True, metavar="FILE", help="s.nc (with coordinates) or s.npy")
     command.add_argument(
@@ -190,8 +192,8 @@ def _functions(command: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def _set(command: argparse.ArgumentParser, examples: str) -> None:
-    help = f"change a setting, as often as needed: {examples}"
-    command.add_argument("--set", action="append", type=_setting, default=[], metavar="KEY=VALUE", help=help)
+    purpose = f"change a setting, as often as needed: {examples}"
+    command.add_argument("--set", action="append", type=_setting, default=[], metavar="KEY=VALUE", help=purpose)
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -79,7 +79,7 @@ def read_input(file: Path, name: str) -> np.ndarray | xr.DataArray:
         raise ValueError(f"{file} can't be read as the input {name!r}: {reason}") from None
 
 
-def _coordinates(problem: Problem, counts: Mapping[str, int]) -> dict[str, np.ndarray]:
+def _coordinates(problem: Problem, counts: Mapping[str, int]) -> dict[str, Any]:
     unknown = sorted(set(counts) - set(problem.domain))
     if unknown:
         raise ValueError(f"--grid names {', '.join(unknown)}; the axes are {', '.join(problem.domain)}")

@@ -69,13 +69,13 @@ def info_command(arguments: Namespace) -> int:
         rows += [["relative L2 error", f"{100 * report['relative_l2_mean']:.3g}% over {report['functions']} functions"]]
     if found["parameters"] is not None:
         rows += [["parameters", str(found["parameters"])]]
-    write_table(str(folder.path), ["", ""], rows)
+    write_table(str(folder.path), None, rows)
     return 0
 
 
 def plot_command(arguments: Namespace) -> int:
     load(arguments.run)
-    from ..plot import plot_run
+    from ..plots import plot_run
 
     for path in plot_run(RunFolder(arguments.run).path):
         write_line(str(path))

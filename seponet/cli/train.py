@@ -17,15 +17,18 @@ from .output import progress_bar, warn, write_line
 def train_command(arguments: Namespace) -> int:
     specification, out = _specify(arguments)
     # A scheduler's polite end is like Ctrl-C: the run is saved and can be resumed.
-    signal.signal(signal.SIGTERM, _interrupt)
-    outcome = run(
-        specification,
-        out=out,
-        resume=arguments.resume,
-        overwrite=arguments.overwrite,
-        budget=arguments.budget,
-        quiet=arguments.quiet,
-    )
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        outcome = run(
+            specification,
+            out=out,
+            resume=arguments.resume,
+            overwrite=arguments.overwrite,
+            budget=arguments.budget,
+            quiet=arguments.quiet,
+        )
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if _stopped(outcome, arguments.budget):
         steps = specification.recipe.train.steps
         raise ValueError(f"stopped by a signal before step {steps}; go on with: seponet train --resume --out {out}")
@@ -80,7 +83,7 @@ def _stopped(outcome: Outcome, budget: float | None) -> bool:
 def _draw(folder: RunFolder) -> None:
     """Pictures come last: whatever goes wrong with them, the run is complete."""
     try:
-        from ..plot import plot_run
+        from ..plots import plot_run
 
         pictures = plot_run(folder.path)
     except Exception as error:

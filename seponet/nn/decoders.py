@@ -32,6 +32,11 @@ class CP:
 
     rank: int
 
+    @property
+    def laid_out(self) -> int:
+        """How many shared products of factors are held at every point of a grid."""
+        return self.rank
+
     def ranks(self, axes: int) -> tuple[int, ...]:
         """The number of factors along each axis."""
         return (self.rank,) * axes
@@ -65,6 +70,10 @@ class Tucker:
     """
 
     sizes: tuple[int, ...]
+
+    @property
+    def laid_out(self) -> int:
+        return 0
 
     def ranks(self, axes: int) -> tuple[int, ...]:
         return self.sizes

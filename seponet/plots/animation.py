@@ -3,20 +3,21 @@
 from pathlib import Path
 
 import numpy as np
-from matplotlib.animation import PillowWriter
+from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import NonUniformImage
+from PIL import Image
 
 from .case import Case
 from .panels import arrange, close_circles, draw_slice
 from .style import TITLE, add_colour_bar, new_figure, scale_of, symbol, symmetric_scale
 
-MOVIE_DPI = 90
+MOVIE_DPI = 88
 
 
 def animate(
-    case: Case, path: str | Path, *, frames: int = 40, seconds: float = 5.0, limit: int = 2_000_000, quantity: str = ""
+    case: Case, path: str | Path, *, frames: int = 30, seconds: float = 5.0, limit: int = 2_000_000, quantity: str = ""
 ) -> Path:
     """Write a GIF of one function; with fewer frames if it would be too large.
 
@@ -37,10 +38,10 @@ def animate(
     movie = Movie(case, quantity or case.quantities()[0])
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        movie.write(path, frames, seconds)
-        if path.stat().st_size <= limit or frames <= 4:
+        movie.write(path, max(frames, 2), seconds)
+        if path.stat().st_size <= limit or frames <= 2:
             return path
-        frames //= 2
+        frames = min(frames, movie.times.shape[0]) * limit // path.stat().st_size - 1
 
 
 class Movie:
@@ -56,18 +57,20 @@ class Movie:
         self.case, self.arrangement = case, arrangement
         self.times = case.points[arrangement.along]
         exact, found = case.show(quantity)
-        rows: list[tuple[str, np.ndarray]] = [("reference", exact)]
+        self.scales = [scale_of(exact, exact if found is None else found)]
+        rows = [("reference", exact, self.scales[0])]
         if found is not None:
-            rows += [("prediction", found), ("prediction − reference", found - exact)]
-        self.values = [values for _, values in rows]
+            self.scales.append(symmetric_scale(found - exact))
+            rows.append(("prediction", found, self.scales[0]))
+            rows.append(("prediction − reference", found - exact, self.scales[1]))
+        self.values = [values for _, values, _ in rows]
         self.figure = new_figure(3.1, 3.1 * len(rows))
-        FigureCanvasAgg(self.figure)
+        self.figure.set_dpi(MOVIE_DPI)
+        self.canvas = FigureCanvasAgg(self.figure)
         panels = list(self.figure.subplots(1, len(rows), squeeze=False)[0])
-        scale = scale_of(*self.values[:2])
         self.images: list[NonUniformImage] = []
-        for axes, (label, values) in zip(panels, rows, strict=True):
-            colours = symmetric_scale(values) if label.endswith("reference") and label != "reference" else scale
-            self.images.append(draw_slice(axes, case, arrangement, arrangement.cut(values), colours, label))
+        for axes, (label, values, scale) in zip(panels, rows, strict=True):
+            self.images.append(draw_slice(axes, case, arrangement, arrangement.cut(values), scale, label))
             if axes is not panels[0]:
                 axes.set_ylabel("")
                 axes.tick_params(labelleft=False)
@@ -93,8 +96,23 @@ class Movie:
         """Write at most `frames` equally spaced times."""
         last = self.times.shape[0] - 1
         chosen = np.unique(np.round(np.linspace(0, last, min(frames, last + 1))).astype(int))
-        writer = PillowWriter(fps=max(1, round(chosen.shape[0] / seconds)))
-        with writer.saving(self.figure, str(path), MOVIE_DPI):
-            for i in chosen:
-                self.show(int(i))
-                writer.grab_frame()
+        pictures = [self._render(int(i)) for i in chosen]
+        palette = _palette([scale.colours for scale in self.scales])
+        first, *rest = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures)
+        duration = max(20, round(1000 * seconds / len(pictures)))
+        first.save(path, save_all=True, append_images=rest, duration=duration, loop=0)
+
+    def _render(self, i: int) -> Image.Image:
+        self.show(i)
+        self.canvas.draw()
+        return Image.fromarray(np.asarray(self.canvas.buffer_rgba())[..., :3].copy())
+
+
+def _palette(names: list[str]) -> Image.Image:
+    """A palette of the colour maps and greys: one for all frames and without dithering, so that nothing flickers."""
+    greys = np.linspace(0, 255, 16)[:, None].repeat(3, 1)
+    count = (256 - len(greys)) // len(names)
+    maps = [255 * colormaps[name](np.linspace(0, 1, count))[:, :3] for name in names]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(np.round(np.concatenate([greys, *maps])).astype(np.uint8).tobytes())
+    return palette

@@ -90,7 +90,7 @@ def draw_basis(
     largest value. Next to analytic functions, the last row tells how much of each of them lies outside the span of the
     factors.
     """
-    tables = {name: _of_field(table, field) for name, table in _tables(basis).items()}
+    tables = {name: _of_field(table, field) for name, table in tables_of(basis).items()}
     joint = [name for name, table in tables.items() if table.ndim != 2]
     if joint:
         return _draw_joint(tables[joint[0]])
@@ -104,8 +104,7 @@ def draw_basis(
     )
     for column, (name, table) in zip(panels.T, tables.items(), strict=True):
         points, rank = np.asarray(table[name]), table.shape[0]
-        what = "learned" if known else "factors"
-        _draw_factors(figure, column[0], points, np.asarray(table), f"{what}, {symbol(name)}", name)
+        _draw_factors(figure, column[0], points, np.asarray(table), f"model, {symbol(name)}", name)
         if name in known:
             exact = known[name](points, min(rank, MOST_LINES))
             _draw_factors(figure, column[1], points, exact, f"analytic, {symbol(name)}", name)
@@ -113,6 +112,8 @@ def draw_basis(
         else:
             for axes in column[1:]:
                 axes.set_axis_off()
+    for axes in panels[:2, -1]:
+        _add_legend(axes)
     return figure
 
 
@@ -126,7 +127,10 @@ def distances(
     return np.linalg.norm(outside, axis=1) / np.linalg.norm(functions, axis=1)
 
 
-def _tables(basis: Any) -> Mapping[str, xr.DataArray]:
+def tables_of(
+    basis: OperatorNetwork | Operator | Mapping[str, xr.DataArray],
+) -> Mapping[str, xr.DataArray]:
+    """The basis functions of a model, for each axis or jointly, as `Operator.basis` gives them."""
     if isinstance(basis, OperatorNetwork):
         basis = Operator(basis)
     if isinstance(basis, Operator):
@@ -167,7 +171,10 @@ def _draw_factors(figure: Figure, axes: Axes, points: np.ndarray, values: np.nda
     axes.set_ylim(min(-0.05, 1.1 * float(np.min(values))), 1.1)
     style_lines(axes, title, symbol(name))
     few_ticks(axes)
-    if rank > 1:
+
+
+def _add_legend(axes: Axes) -> None:
+    if len(axes.get_legend_handles_labels()[0]) > 1:
         place: Any = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
         axes.legend(title="$k$", fontsize=7, title_fontsize=TICK, frameon=False, **place)
 
@@ -180,11 +187,14 @@ def _colour(k: int, rank: int) -> str:
 
 def _draw_distances(axes: Axes, values: np.ndarray, name: str) -> None:
     places = np.arange(1, values.shape[0] + 1)
-    axes.plot(places, 100 * np.maximum(values, 1e-10), "o", color=LINES[0], markersize=4)
+    shown = 100 * np.maximum(values, 1e-10)
+    axes.plot(places, shown, "o", color=LINES[0], markersize=4)
     axes.set_yscale("log")
+    # Whole decades: within one, the ticks would have no round labels.
+    axes.set_ylim(10 ** np.floor(np.log10(shown.min()) - 0.1), 10 ** np.ceil(np.log10(shown.max()) + 0.1))
     axes.set_xlim(0.5, values.shape[0] + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    style_lines(axes, f"analytic, outside the learned span, {symbol(name)}", "$k$", "part of the norm (%)")
+    style_lines(axes, f"analytic, outside the model's span, {symbol(name)}", "$k$", "part of the norm (%)")
 
 
 def _draw_joint(table: xr.DataArray) -> Figure:

@@ -49,19 +49,21 @@ class Case:
         for axis in self.problem.domain:
             if np.any(np.diff(self.points[axis]) <= 0):
                 raise ValueError(f"the points along {axis} must increase; sort them together with the values")
-        for role, fields in (("reference", self.reference), ("prediction", self.predicted)):
-            for field in self.problem.fields if fields is not None else ():
-                if field not in fields:
-                    raise ValueError(f"the {role} has no field {field!r}; it has {', '.join(fields) or 'none'}")
-                if fields[field].shape != shape:
-                    raise ValueError(
-                        f"the {role} of {field} must have the grid's shape {shape}; got {fields[field].shape}"
-                    )
-                if not np.all(np.isfinite(fields[field])):
-                    raise ValueError(
-                        f"the {role} of {field} for function {self.number} is not finite, so it can't be drawn; "
-                        "check the solver or the trained model"
-                    )
+        self._check("reference", self.reference, shape)
+        if self.predicted is not None:
+            self._check("prediction", self.predicted, shape)
+
+    def _check(self, role: str, fields: Fields, shape: tuple[int, ...]) -> None:
+        for field in self.problem.fields:
+            if field not in fields:
+                raise ValueError(f"the {role} has no field {field!r}; it has {', '.join(fields) or 'none'}")
+            if fields[field].shape != shape:
+                raise ValueError(f"the {role} of {field} must have the grid's shape {shape}; got {fields[field].shape}")
+            if not np.all(np.isfinite(fields[field])):
+                raise ValueError(
+                    f"the {role} of {field} for function {self.number} is not finite, so it can't be drawn; check the "
+                    f"{'solver' if role == 'reference' else 'trained model'}"
+                )
 
     def quantities(self) -> tuple[str, ...]:
         """What is worth a picture; the first is the default."""

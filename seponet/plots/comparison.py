@@ -107,10 +107,10 @@ def _draw_snapshots(case: Case, arrangement: Arrangement, quantity: str) -> Figu
     along = arrangement.along or ""
     exact, found = (values for values in case.show(quantity) if values is not None)
     times = snapshots(case.points[along])
-    figure = new_figure(6.3)
+    figure = new_figure(5.9)
     _write_title(figure, case, arrangement)
     first = count_inputs(case)
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 2.6), wspace=0.03)
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 2.6), wspace=0.03)[0]
     panels = list(left.subplots(first + 1, 1, squeeze=False)[:, 0])
     draw_inputs(left, panels[:first], case, quantity)
     draw_error_over(panels[-1], case, along)

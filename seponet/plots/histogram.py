@@ -33,9 +33,9 @@ def draw_errors(errors: Float[np.ndarray, " functions"], paper_error: float | No
     axes = figure.subplots()
     values = 100 * np.asarray(errors, np.float64)
     logarithmic = bool(np.min(values) > 0)
-    count = int(np.clip(2 * np.sqrt(values.size), 5, 30))
+    count = int(np.clip(1.5 * np.sqrt(values.size), 5, 30))
     edges = _edges(values, count, logarithmic)
-    axes.hist(values, edges, color=INK, alpha=0.75, edgecolor="white", linewidth=0.5)
+    axes.hist(values, list(edges), color=INK, alpha=0.75, edgecolor="white", linewidth=0.5)
     top = axes.get_ylim()[1]
     mean = float(np.mean(errors))
     marks = [(mean, f"mean {percent(mean)}", "black", "-")]

@@ -3,17 +3,24 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
+from ..folder import METRICS, RunFolder
+from ..locations import Grid
 from ..metrics import Errors, measure, predict_fields
 from ..nn.model import OperatorNetwork
-from ..operator import Operator
-from ..testset import TestSet, grid_of, load_testset
+from ..paper import paper_figure
+from ..report import has_reference
+from ..run import in_precision_of, load
+from ..specification import Specification
+from ..testset import TestSet, load_testset
 from .animation import animate
-from .basis import analytic_basis, plot_basis
+from .basis import analytic_basis, plot_basis, tables_of
 from .case import Case, Which, find_function
 from .comparison import draw_comparison
 from .histogram import plot_errors
@@ -73,7 +80,8 @@ def predict_case(model: OperatorNetwork, testset: TestSet, errors: Errors, which
     number, rank = find_function(errors, which)
     inputs = {name: functions[number] for name, functions in testset.inputs.items()}
     fields = model.problem.fields
-    found = predict_fields(model, inputs, grid_of(testset))
+    grid = Grid.of(model.problem.domain, {name: jnp.asarray(p) for name, p in testset.points.items()})
+    found = predict_fields(model, inputs, grid)
     return Case(
         testset.problem,
         inputs,
@@ -91,21 +99,28 @@ def plot_run(folder: str | Path, *, functions: int = 100) -> list[Path]:
 
     **Arguments:**
 
-    - `folder`: with `operator`, and `metrics.jsonl` and `report.json` if there are any.
-    - `functions`: how many test functions are predicted, where the report does not say.
+    - `folder`: a run that was trained to its end.
+    - `functions`: how many test functions are measured, if the run's report has no errors yet.
     """
-    folder = Path(folder)
-    if not (folder / "operator").is_dir():
-        raise ValueError(f"{folder} is not a finished run: it has no folder `operator`; train first")
-    model = Operator.load(folder / "operator").model
-    report = _read_report(folder / "report.json")
-    problem = model.problem
-    testset = None
-    if problem.reference_resolution:
-        testset = load_testset(problem, "test", report.get("functions", functions))
-    paper_error = report.get("paper_relative_l2")
-    history = read_history(folder / "metrics.jsonl")
-    return plot_all(model, testset, None, history, folder / "figures", paper_error=paper_error)
+    run = RunFolder(folder)
+    operator = load(folder)
+    precision = in_precision_of(Specification.read(run.config).recipe) if run.config.exists() else nullcontext()
+    with precision:
+        testset, errors, report = None, None, run.read_report()
+        if has_reference(operator):
+            known = report.get("per_function")
+            errors = None if known is None else Errors(**{name: np.asarray(v) for name, v in known.items()})
+            count = functions if errors is None else errors.relative_l2.shape[0]
+            testset = load_testset(operator.problem, "test", count, kind=report.get("reference", "converged"))
+        paper = paper_figure(operator.problem)
+        return plot_all(
+            operator.model,
+            testset,
+            errors,
+            read_history(run.path / METRICS),
+            run.path / "figures",
+            paper_error=None if paper is None else paper.relative_l2_mean,
+        )
 
 
 def read_history(path: str | Path) -> list[dict[str, Any]]:
@@ -118,7 +133,7 @@ def read_history(path: str | Path) -> list[dict[str, Any]]:
 def _plot_basis(model: OperatorNetwork, folder: Path) -> list[Path]:
     fields = model.problem.fields
     try:
-        tables = Operator(model).basis(201 if model.separable else 41)
+        tables = tables_of(model)
     except ValueError as error:
         logger.info("no picture of basis functions: %s", error)
         return []
@@ -127,7 +142,3 @@ def _plot_basis(model: OperatorNetwork, folder: Path) -> list[Path]:
         plot_basis(tables, folder / (f"basis-{field}.png" if len(fields) > 1 else "basis.png"), analytic, field=field)
         for field in fields
     ]
-
-
-def _read_report(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text()) if path.exists() else {}

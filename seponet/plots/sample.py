@@ -34,7 +34,7 @@ def draw_sample(case: Case, quantity: str | None = None, own_error: float | None
     along, first = arrangement.along, count_inputs(case)
     times = [0] if along is None else snapshots(case.points[along])
     panels_wide = first + len(times)
-    figure = new_figure(2.5 if along else 2.8, 9.0 if along else 3.1 * panels_wide)
+    figure = new_figure(2.65 if along else 2.8, 9.0 if along else 3.1 * panels_wide)
     title = [case.title(), describe_numbers(case)]
     title.append(arrangement.note(case.points))
     if own_error is not None:

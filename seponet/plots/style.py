@@ -91,7 +91,8 @@ def style_axes(axes: Axes, title: str = "", across: str = "", up: str = "") -> N
     axes.set_title(title, fontsize=TEXT)
     axes.set_xlabel(across, fontsize=TEXT)
     axes.set_ylabel(up, fontsize=TEXT)
-    axes.tick_params(labelsize=TICK, width=0.6, length=2.5)
+    axes.tick_params(which="both", labelsize=TICK, width=0.6)
+    axes.tick_params(length=2.5)
     for line in axes.spines.values():
         line.set_linewidth(0.6)
 

@@ -1,0 +1,40 @@
+"""Where results are kept, and on what machine they were measured."""
+
+import json
+import os
+import platform
+import subprocess
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import seponet
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> dict[str, Any]:
+    """Versions, processor, commit and time."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    processor = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=RESULTS.parent).stdout.strip()
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": {"seponet": seponet.__version__, **{name: version(name) for name in ("jax", "equinox", "optax")}},
+        "commit": commit,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "load": os.getloadavg()[0],
+    }
+
+
+def store(name: str, content: dict[str, Any]) -> Path:
+    """Write one result, atomically."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    temporary = path.with_suffix(".json.new")
+    temporary.write_text(json.dumps(content, indent=1) + "\n")
+    temporary.replace(path)
+    return path

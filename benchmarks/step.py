@@ -1,0 +1,206 @@
+"""Time and memory of a training step, ours against the reference package, in one run.
+
+    python benchmarks/step.py time      # interleaved with separable-operator-networks==0.0.2 (pip install '.[benchmark]')
+    python benchmarks/step.py memory    # ours, each size in a process of its own
+
+Same problem, rank, width, depth, 100 functions, CP decoder, Adam, the paper's soft conditions. Both do what a step of
+their trainer does: loss, gradient, update on a fixed batch. The matmul bound is the time of the contractions alone
+(linear terms fused, times three for the backward pass) at the rate that this machine reaches in the same run.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from results import machine, store
+
+from seponet import nn
+from seponet.plan import plan
+from seponet.problems import PROBLEMS
+from seponet.recipe import Recipe, load_recipe
+from seponet.step import Stepper
+
+CASES = {
+    "diffusion_reaction 128^2": ("diffusion_reaction", 128, 0.18),
+    "burgers 128^2": ("burgers", 128, 0.35),
+    "advection 128^2": ("advection", 128, 0.41),
+    "nonlinear_diffusion 32^3": ("nonlinear_diffusion", 32, 0.21),
+    "nonlinear_diffusion 64^3": ("nonlinear_diffusion", 64, 0.21),
+}
+
+
+def ours(name: str, points: int, functions: int = 100) -> tuple[Callable[[], None], Any]:
+    """One step of our trainer with the paper's recipe, and the plan of its cost."""
+    recipe: Recipe = load_recipe("paper", name).changed({"train.points": points, "train.functions": functions})
+    model = nn.build(PROBLEMS[name](), recipe.model, key=jax.random.key(0))
+    cost = plan(model, functions, points)
+    stepper = Stepper(model, recipe.train, cost.rows, jax.random.key(1))
+    state = stepper.start()
+    state, _ = stepper.run(state, jnp.asarray(1))
+    box = [state]
+
+    def step() -> None:
+        box[0], record = stepper.run(box[0], jnp.asarray(1))
+        jax.block_until_ready(record.loss)
+
+    return step, cost
+
+
+def theirs(name: str, points: int, functions: int = 100) -> Callable[[], None]:
+    """One step of the reference package."""
+    from separable_operator_networks import models, pde, train
+
+    config = load_recipe("paper", name).model
+    axes = len(PROBLEMS[name]().domain)
+    module = getattr(pde, name)
+    suffix = {"diffusion_reaction": "DR", "advection": "ADV", "burgers": "Burgers"}.get(name, name)
+    sensors = 101**2 if name == "nonlinear_diffusion" else 101 if name == "burgers" else 128
+    model = models.SepONet(
+        axes, sensors, 1, config.trunk_depth, config.trunk_width, int(config.rank), key=jax.random.key(0)  # pyright: ignore
+    )
+    values = 1 + 0.1 * jax.random.normal(jax.random.key(1), (functions, sensors))
+    if name == "nonlinear_diffusion":
+        # Their generator reads a third key of two (see shared/peers.md); the points are drawn here instead.
+        keys = jax.random.split(jax.random.key(2), 3)
+        t, x, y = (jax.random.uniform(k, (points, 1), minval=lo, maxval=1.0) for k, lo in zip(keys, (0, -1, -1), strict=True))
+        ends = [jnp.array([[-1.0]]), jnp.array([[1.0]])]
+        batch = (t, x, y, [t] * 4, [*ends, x, x], [y, y, *ends], jnp.array([[0.0]]), x, y, values)
+    else:
+        generate = getattr(module, f"SepONet_train_generator_{suffix}")
+        batch = generate(values, functions, points, jax.random.key(2))
+    optimizer = optax.adam(optax.exponential_decay(1e-3, 1000, 0.9))
+    box: list[Any] = [model, optimizer.init(eqx.filter(model, eqx.is_array))]
+
+    def step() -> None:
+        loss, gradient = module.apply_model_SepONet(box[0], *batch)
+        box[0], box[1] = train.update(gradient, optimizer, box[1], box[0])
+        jax.block_until_ready(loss)
+
+    step()
+    return step
+
+
+def matmul_rate(size: int = 2000) -> float:
+    """FLOP/s of a float32 product of square matrices."""
+    a = jax.random.normal(jax.random.key(0), (size, size))
+    product = jax.jit(jnp.matmul)
+    product(a, a).block_until_ready()
+    best = float("inf")
+    for _ in range(5):
+        began = time.perf_counter()
+        product(a, a).block_until_ready()
+        best = min(best, time.perf_counter() - began)
+    return 2 * size**3 / best
+
+
+def compare(case: str, repeats: int) -> dict[str, Any]:
+    name, points, target = CASES[case]
+    began = time.perf_counter()
+    mine, cost = ours(name, points)
+    compiled = time.perf_counter() - began
+    other = theirs(name, points)
+    times: dict[str, list[float]] = {"ours": [], "theirs": []}
+    for _ in range(repeats):
+        for who, step in (("ours", mine), ("theirs", other)):
+            start = time.perf_counter()
+            step()
+            times[who].append(time.perf_counter() - start)
+    rate = matmul_rate()
+    ms, ms_theirs = (1e3 * statistics.median(times[who]) for who in ("ours", "theirs"))
+    bound = 1e3 * cost.flops_interior / rate
+    return {
+        "case": case,
+        "ms": ms,
+        "ms_reference": ms_theirs,
+        "ratio": ms / ms_theirs,
+        "target": target,
+        "ms_bound": bound,
+        "ratio_to_bound": ms / bound,
+        "gflops_matmul": rate / 1e9,
+        "rows": cost.rows,
+        "seconds_to_first_step": compiled,
+        "repeats": repeats,
+    }
+
+
+def memory(name: str, points: int, functions: int) -> dict[str, Any]:
+    """Peak memory of a step: what the compiler plans, what `plan` predicts, what the process grows by."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    recipe = load_recipe("paper", name).changed({"train.points": points, "train.functions": functions})
+    model = nn.build(PROBLEMS[name](), recipe.model, key=jax.random.key(0))
+    cost = plan(model, functions, points)
+    stepper = Stepper(model, recipe.train, cost.rows, jax.random.key(1))
+    state = stepper.start()
+    began = time.perf_counter()
+    compiled = stepper.run.lower(state, jnp.asarray(1)).compile()
+    seconds = time.perf_counter() - began
+    analysis = compiled.compiled.memory_analysis()
+    state, record = compiled(state, jnp.asarray(1))
+    jax.block_until_ready(record.loss)
+    return {
+        "problem": name,
+        "points": points,
+        "functions": functions,
+        "rows": cost.rows,
+        "temporary_bytes": analysis.temp_size_in_bytes,
+        "planned_bytes": cost.bytes,
+        "process_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "process_bytes_before": before,
+        "compile_seconds": seconds,
+    }
+
+
+MEMORY_CASES = [
+    *[("burgers", n, 100) for n in (8, 16, 32, 64, 128)],
+    *[("burgers", 128, f) for f in (5, 20, 400, 800)],
+    ("burgers", 512, 800),
+    *[("nonlinear_diffusion", n, 100) for n in (8, 16, 32, 64, 128)],
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("time", "memory"))
+    parser.add_argument("--case", action="append", help="a case by name; all by default")
+    parser.add_argument("--repeats", type=int, default=21)
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        name, points, functions = arguments.one
+        print(json.dumps(memory(name, int(points), int(functions))))
+        return
+    rows: list[dict[str, Any]] = []
+    if arguments.what == "time":
+        for case in arguments.case or CASES:
+            rows.append(compare(case, arguments.repeats))
+            r = rows[-1]
+            print(
+                f"{case:28s} {r['ms']:8.1f} ms  reference {r['ms_reference']:8.1f} ms  ratio {r['ratio']:.3f} "
+                f"(target {r['target']})  {r['ratio_to_bound']:.2f} x matmul bound",
+                flush=True,
+            )
+    else:
+        for name, points, functions in MEMORY_CASES:
+            command = [sys.executable, __file__, "memory", "--one", name, str(points), str(functions)]
+            rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            r = rows[-1]
+            print(
+                f"{name:20s} {points:4d} points {functions:4d} functions: step {r['temporary_bytes'] / 2**20:7.1f} MiB "
+                f"(planned {r['planned_bytes'] / 2**20:7.1f}), process {r['process_bytes'] / 2**20:7.0f} MiB",
+                flush=True,
+            )
+    store(f"step_{arguments.what}", {"machine": machine(), "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

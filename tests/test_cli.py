@@ -1,0 +1,338 @@
+"""The command: what it writes, how it fails. Whole runs are driven in processes of their own, failures in this one."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from seponet.cli import main
+
+ROOT = Path(__file__).parents[1]
+RECIPE = """
+[model]
+rank = 4
+exact = "all"
+trunk_width = 8
+trunk_depth = 1
+sensors = 16
+branch_width = 8
+branch_depth = 1
+
+[train]
+steps = 30
+functions = 4
+points = 6
+optimizer = "adam"
+normalise = false
+checkpoint = 0.0
+"""
+COMMANDS = ("list", "train", "evaluate", "predict", "plot", "reference", "info", "bench")
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """Caches of their own for test sets and compiled programs, so that the second process need not compile again."""
+    base = tmp_path_factory.mktemp("caches")
+    own = {
+        "SEPONET_CACHE": str(base / "testsets"),
+        "JAX_COMPILATION_CACHE_DIR": str(base / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "PYTHONPATH": str(ROOT),
+    }
+    return {**os.environ, **own}
+
+
+@pytest.fixture(scope="module")
+def seponet(environment, tmp_path_factory):
+    """Runs the command in a process of its own."""
+    folder = tmp_path_factory.mktemp("work")
+    (folder / "tiny.toml").write_text(RECIPE)
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "seponet", *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    call.folder = folder
+    return call
+
+
+@pytest.fixture(scope="module")
+def killed(seponet, environment):
+    """A run that was killed after a checkpoint, while it had thousands of steps to go."""
+    command = [sys.executable, "-m", "seponet", "train", "heat", "--recipe", "tiny.toml", "--out", "killed"]
+    process = subprocess.Popen(
+        [*command, "--set", "train.steps=100000"],
+        cwd=seponet.folder,
+        env=environment,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    checkpoints = seponet.folder / "killed" / "checkpoints"
+    deadline = time.monotonic() + 200
+    while not any(int(p.name) > 1 for p in checkpoints.glob("[0-9]*") if p.name.isdigit()):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return seponet.folder / "killed"
+
+
+@pytest.fixture(scope="module")
+def finished(seponet):
+    """A run of the heat equation, with its table."""
+    done = seponet("train", "heat", "--recipe", "tiny.toml", "--out", "done", "--functions", "3", "--no-figures")
+    assert done.returncode == 0, done.stderr
+    return seponet.folder / "done", done
+
+
+def fails(capsys, *arguments: str) -> str:
+    """The one sentence with which a command fails, in this process."""
+    assert main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert len(lines) == 1, captured.err
+    assert lines[0].startswith(f"seponet {arguments[0]}: ")
+    return lines[0]
+
+
+def test_help_needs_no_jax(environment):
+    code = (
+        "import sys\nfrom seponet.cli import main\n"
+        "try:\n    main(['train', '--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "print([m for m in ('jax', 'numpy', 'rich', 'xarray', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    assert f"examples:\n  seponet {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["trian"],
+        ["train"],
+        ["train", "heat", "--set", "train.steps"],
+        ["train", "heat", "--budget", "soon"],
+        ["train", "heat", "--resume", "--overwrite"],
+        ["train", "heat", "--config", "config.toml"],
+        ["train", "--resume"],
+        ["predict", "run", "--input", "u.npy", "--output", "s.nc", "--grid", "t=many"],
+    ],
+)
+def test_wrong_calls_end_with_two(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert capsys.readouterr().err
+
+
+def test_list_shows_problems_with_the_papers_errors(capsys):
+    assert main(["list", "--json"]) == 0
+    problems = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)["problems"]}
+    assert len(problems) == 6
+    assert problems["burgers"]["paper"]["relative_l2_mean"] == 0.0751
+    assert problems["heat"]["paper"] is None
+    assert "s_t + s s_x = ν s_xx" in problems["burgers"]["equation"]
+    assert all({"paper", "quick"} <= set(entry["recipes"]) for entry in problems.values())
+    assert not any("\\" in entry["equation"] or "$" in entry["equation"] for entry in problems.values())
+    assert main(["list"]) == 0
+    table = capsys.readouterr().out
+    assert all(name in table for name in problems)
+    assert "7.51%" in table
+
+
+def test_training_ends_with_a_report_and_a_table(finished):
+    run, done = finished
+    report = json.loads((run / "report.json").read_text())
+    assert report["functions"] == 3
+    assert len(report["per_function"]["relative_l2"]) == 3
+    assert report["relative_l2_mean"] == pytest.approx(np.mean(report["per_function"]["relative_l2"]))
+    assert report["rmse_std"] == pytest.approx(np.std(report["per_function"]["rmse"]))
+    assert report["maximum_mean"] > report["rmse_mean"]
+    assert report["steps"] == 30
+    assert 0 < report["validation_relative_l2"] < 10
+    assert report["residuals"]["equation"]["max"] >= report["residuals"]["equation"]["mean"] > 0
+    assert "contractions a step" in done.stderr
+    assert f"{100 * report['relative_l2_mean']:.3g}%" in done.stdout
+    assert "unseen functions" in done.stdout
+
+
+def test_evaluate_agrees_with_the_report_and_predict_with_the_equation(finished, seponet):
+    run, _ = finished
+    report = json.loads((run / "report.json").read_text())
+    evaluated = seponet("evaluate", "done", "--functions", "3", "--json")
+    assert evaluated.returncode == 0, evaluated.stderr
+    found = json.loads(evaluated.stdout)
+    assert found["relative_l2_mean"] == pytest.approx(report["relative_l2_mean"], rel=1e-4)
+    assert found["training_seconds"] == report["training_seconds"]
+    x = np.linspace(0, 1, 16)
+    inputs = np.stack([np.sin(np.pi * x), 0.3 * np.sin(2 * np.pi * x)])
+    np.savetxt(seponet.folder / "u.csv", inputs, delimiter=",")
+    predicted = seponet("predict", "done", "--input", "u.csv", "--output", "s.nc", "--grid", "t=5,x=16")
+    assert predicted.returncode == 0, predicted.stderr
+    assert "equation" in predicted.stdout
+    with xr.open_dataarray(seponet.folder / "s.nc", engine="netcdf4") as s:
+        assert dict(s.sizes) == {"function": 2, "t": 5, "x": 16}
+        # The conditions hold by construction, whatever the training.
+        np.testing.assert_allclose(s.sel(t=0), inputs, atol=1e-5)
+        np.testing.assert_allclose(s.isel(x=[0, -1]), 0, atol=1e-5)
+
+
+def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet):
+    refused = seponet("evaluate", "killed")
+    assert refused.returncode == 1
+    assert "not been trained to its end; go on with it: seponet train --resume --out killed" in refused.stderr
+    newest = max(int(p.name) for p in (killed / "checkpoints").glob("[0-9]*") if p.name.isdigit())
+    again = seponet("train", "--resume", "--out", "killed", "--budget", "1s", "--functions", "0", "--no-figures")
+    assert again.returncode == 0, again.stderr
+    steps = [json.loads(line)["step"] for line in (killed / "metrics.jsonl").read_text().splitlines()]
+    assert steps == sorted(steps)
+    assert steps[0] < newest <= steps[-1]
+    report = json.loads((killed / "report.json").read_text())
+    assert newest <= report["steps"] < 100000
+    assert report["interrupted"]
+    info = json.loads(seponet("info", "killed", "--json").stdout)
+    assert info["state"] == f"stopped after {report['steps']} of 100000 steps"
+
+
+def test_corrupt_checkpoints_are_named(finished, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(finished[0], run)
+    shutil.rmtree(run / "operator")
+    for file in (run / "checkpoints").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"\0" * 7)
+    assert main(["train", "--resume", "--out", str(run), "--quiet", "--functions", "0", "--no-figures"]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "checkpoints" in last
+    assert "can be read" in last
+    assert "--overwrite" in last
+
+
+def test_corrupt_operator_is_named(finished, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(finished[0], run)
+    (run / "operator" / "operator.json").write_text("{")
+    assert "operator.json is damaged" in fails(capsys, "evaluate", str(run))
+    (run / "report.json").write_text("{")
+    assert "report.json is damaged" in fails(capsys, "info", str(run))
+
+
+@pytest.mark.parametrize("command", ["evaluate", "info", "plot"])
+def test_missing_run_is_named(command, capsys):
+    assert "there is no run nowhere" in fails(capsys, command, "nowhere")
+
+
+def test_bad_inputs_are_rejected_in_one_sentence(finished, tmp_path, capsys):
+    run = str(finished[0])
+    files = {
+        "nan.npy": np.where(np.arange(16) == 5, np.nan, 1.0),
+        "cube.npy": np.ones((2, 3, 16)),
+        "text.csv": "u\n1,2,x\n",
+        "none.txt": "1",
+    }
+    for name, content in files.items():
+        path = tmp_path / name
+        path.write_text(content) if isinstance(content, str) else np.save(path, content)
+    output = str(tmp_path / "s.nc")
+
+    def predict(name: str, *more: str) -> str:
+        return fails(capsys, "predict", run, "--input", str(tmp_path / name), "--output", output, *more)
+
+    assert "input 'u' must be finite; got nan" in predict("nan.npy")
+    assert "must have the axes [x] or [functions, x]; got the shape (2, 3, 16)" in predict("cube.npy")
+    assert "can't be read as the input 'u'" in predict("text.csv")
+    assert "must be a file that ends in .npy, .csv, .nc" in predict("none.txt")
+    assert "there is no file" in predict("missing.npy")
+    np.save(tmp_path / "u.npy", np.ones(16))
+    assert "--grid names z; the axes are t, x" in predict("u.npy", "--grid", "z=3")
+    same = str(tmp_path / "u.npy")
+    assert "would overwrite an input" in fails(capsys, "predict", run, "--input", same, "--output", same)
+    assert "must end in .nc or .npy" in fails(capsys, "predict", run, "--input", same, "--output", "s.png")
+    assert "give --input u=FILE" in fails(capsys, "predict", run, "--output", output)
+    assert not Path(output).exists()
+
+
+def test_bad_settings_are_rejected_in_one_sentence(tmp_path, capsys):
+    out = ["--out", str(tmp_path / "run")]
+    assert "did you mean 'heat'" in fails(capsys, "train", "heet", *out)
+    assert "did you mean 'paper'" in fails(capsys, "train", "heat", "--recipe", "papr", *out)
+    assert "did you mean 'steps'" in fails(capsys, "train", "heat", "--set", "train.stps=3", *out)
+    assert "there is no configuration" in fails(capsys, "train", "--config", str(tmp_path / "none.toml"))
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text("[model]\nrnk = 3\n")
+    assert "did you mean 'rank'" in fails(capsys, "train", "heat", "--recipe", str(recipe), *out)
+    assert "depends on constants only" in fails(capsys, "reference", "heat", "--set", "train.steps=3")
+    assert not (tmp_path / "run").exists()
+
+
+def test_places_that_can_not_be_written_are_named(finished, tmp_path, capsys):
+    assert "exists already" in fails(capsys, "train", "heat", "--out", str(finished[0]))
+    (tmp_path / "file").touch()
+    below = str(tmp_path / "file" / "run")
+    sentence = fails(
+        capsys, "train", "heat", "--quiet", "--recipe", str(finished[0].parent / "tiny.toml"), "--out", below
+    )
+    assert "Not a directory" in sentence
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    if not os.access(locked, os.W_OK):
+        arguments = ["--quiet", "--recipe", str(finished[0].parent / "tiny.toml"), "--out", str(locked / "run")]
+        assert "Permission denied" in fails(capsys, "train", "heat", *arguments)
+
+
+def test_reference_tells_its_own_error(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("SEPONET_CACHE", str(tmp_path))
+    assert main(["reference", "heat", "--functions", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "2 test functions of Heat" in shown
+    assert float(shown.split("reference: ")[1].split(" ")[0]) < 1e-6
+    assert len(list((tmp_path / "testsets").glob("heat-test-*.nc"))) == 1
+
+
+def test_benchmarks_are_dispatched(tmp_path, capfd, monkeypatch):
+    import seponet.cli.bench as bench
+
+    monkeypatch.setattr(bench, "FOLDER", tmp_path)
+    assert "checkout of the repository" in fails_plainly(capfd, "bench", "speed")
+    (tmp_path / "speed.py").write_text("import sys; print(sys.argv[1:]); raise SystemExit(3)")
+    assert main(["bench"]) == 0
+    assert capfd.readouterr().out == "seponet bench speed\n"
+    assert "did you mean 'speed'" in fails_plainly(capfd, "bench", "sped")
+    assert main(["bench", "speed", "--json", "2"]) == 1
+    assert capfd.readouterr().out == "['--json', '2']\n"
+
+
+def fails_plainly(capfd, *arguments: str) -> str:
+    assert main(arguments) == 1
+    return capfd.readouterr().err
+
+
+def test_debug_shows_where_an_error_comes_from(capsys):
+    assert main(["evaluate", "nowhere", "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
