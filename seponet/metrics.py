@@ -41,10 +41,8 @@ class Errors:
         }
 
 
-def compare(
-    predicted: dict[str, Float[np.ndarray, "functions *grid"]], exact: dict[str, Float[np.ndarray, "functions *grid"]]
-) -> Errors:
-    """The errors of predictions; all fields count together."""
+def compare(predicted: dict[str, np.ndarray], exact: dict[str, np.ndarray]) -> Errors:
+    """The errors of predictions, each field `[functions, *grid]`; all fields count together."""
     for field, values in exact.items():
         if predicted[field].shape != values.shape:
             raise ValueError(

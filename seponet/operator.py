@@ -138,11 +138,12 @@ class Operator:
         field: str | None = None,
         points: bool = False,
         **coordinates: Any,
-    ) -> Array | dict[str, Array]:
+    ) -> Any:
         """`predict` as a pure function of values at the sensors: plain arrays, for use under `jax.jit` and `jax.grad`.
 
         `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs; the exact
-        conditions see the function that interpolates them. Coordinates are constants. Nothing is chunked.
+        conditions see the function that interpolates them. Coordinates are constants. Nothing is chunked. Returns one
+        array, or a dictionary by name if several things are asked for.
         """
         return self.on(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
 
@@ -183,7 +184,7 @@ class Operator:
 
         - `u`: the inputs.
         - `steps`: of Gauss-Newton; one for a linear problem or a well-trained operator.
-        - `nodes`: of the quadrature grid along each axis; by default 1.5 times the number of basis functions.
+        - `nodes`: of the quadrature grid along each axis; by default twice the number of basis functions.
         - `weights`: of equations and soft conditions by name (see `term_names`) in the sum of mean squares; else 1.
         - `memory`: bytes to work with, about.
         """
@@ -193,7 +194,7 @@ class Operator:
         if steps < 0:
             raise ValueError(f"steps counts Gauss-Newton steps, so it is at least 0; got {steps}")
         inputs, count = self._read(u)
-        nodes = nodes or quadrature_nodes(self.model, 1.5)
+        nodes = nodes or quadrature_nodes(self.model, 2.0)
         start = self._coefficients(inputs)
         found, before, after = gauss_newton(self.model, inputs, start, weights or {}, nodes, steps, memory)
         return Refined(self, inputs, count, jnp.asarray(found), self._report(before, count), self._report(after, count))

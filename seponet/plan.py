@@ -80,12 +80,13 @@ def plan(model: OperatorNetwork, functions: int, points: int | Mapping[str, int]
             local, inside = features[term.face], term.face is None
             shape = (functions, *local.shape)
             fused = fuse_term(term, shape, places_of(term.face, where if inside else boundary), inputs, dtype)
-            contractions[term.name] = len(fused.atoms)
+            contractions[term.name] = 0
             held = (slab if inside else local.shape[0]) * math.prod(local.shape[1:])
             for atom in fused.atoms:
                 for index, field in enumerate(model.problem.fields):
                     combination = [(c, symbol.alpha) for symbol, c in atom if symbol.name == field]
                     if combination:
+                        contractions[term.name] += 1
                         flops = 3 * functions * local.flops(index, combination)
                         costs["flops"] += flops
                         costs["interior"] += flops if inside else 0

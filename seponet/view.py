@@ -66,10 +66,11 @@ class View:
         inputs, count = read_inputs(self.model.problem.inputs, sensors_of(self.model), u)
         return self.label(self.compute(inputs, count or 1), count)
 
-    def evaluate(self, values: Any = None) -> Array | dict[str, Array]:
+    def evaluate(self, values: Any = None) -> Any:
         """The same for values at the sensors as a pure function, which may be compiled and differentiated.
 
-        `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs to such arrays.
+        `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs to such arrays. The result is
+        an array, or a dictionary of them if there are several symbols.
         """
         spaces = self.model.problem.inputs
         code, many = sensor_values(spaces, sensors_of(self.model), values)
@@ -87,15 +88,16 @@ class View:
         functions, rows = self._chunks[count]
         made: list[np.ndarray] = []
         for start in _starts(count, functions):
-            own = {name: f[start : start + functions] for name, f in inputs.items()}
-            given = self.coefficients(own) if coefficients is None else coefficients[start : start + functions]
+            chunk = slice(start, start + functions)
+            own = inputs if functions == count else {name: f[chunk] for name, f in inputs.items()}
+            given = self.coefficients(own) if coefficients is None else coefficients[chunk]
             for row in _starts(n, rows):
                 values = self._compiled(*self._slab(row, rows, given, own))
                 if (functions, rows) == (count, n):
                     return [np.asarray(value) for value in values]
                 made = made or [np.empty((count, *self.where.shape), value.dtype) for value in values]
                 for whole, part in zip(made, values, strict=True):
-                    whole[start : start + functions, row : row + rows] = part
+                    whole[chunk, row : row + rows] = part
         return made
 
     def label(self, values: Sequence[np.ndarray], count: int | None) -> xr.DataArray | xr.Dataset:

@@ -203,10 +203,9 @@ def test_evaluate_agrees_with_the_report_and_predict_with_the_equation(finished,
         np.testing.assert_allclose(s.isel(x=[0, -1]), 0, atol=1e-5)
 
 
-def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet):
-    refused = seponet("evaluate", "killed")
-    assert refused.returncode == 1
-    assert "not been trained to its end; go on with it: seponet train --resume --out killed" in refused.stderr
+def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet, capsys):
+    refused = fails(capsys, "evaluate", str(killed))
+    assert f"not been trained to its end; go on with it: seponet train --resume --out {killed}" in refused
     newest = max(int(p.name) for p in (killed / "checkpoints").glob("[0-9]*") if p.name.isdigit())
     again = seponet("train", "--resume", "--out", "killed", "--budget", "1s", "--functions", "0", "--no-figures")
     assert again.returncode == 0, again.stderr
@@ -216,8 +215,8 @@ def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet):
     report = json.loads((killed / "report.json").read_text())
     assert newest <= report["steps"] < 100000
     assert report["interrupted"]
-    info = json.loads(seponet("info", "killed", "--json").stdout)
-    assert info["state"] == f"stopped after {report['steps']} of 100000 steps"
+    assert main(["info", str(killed), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == f"stopped after {report['steps']} of 100000 steps"
 
 
 def test_corrupt_checkpoints_are_named(finished, tmp_path, capsys):

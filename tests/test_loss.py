@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from zoo import AllenCahn, Brusselator, KdV, Plate, Reactor, quick_jit, random_grid, small
+from zoo import QUICK, AllenCahn, Brusselator, KdV, Plate, Reactor, quick_jit, random_grid, small
 
 from seponet.basis import quadrature
 from seponet.calculus import residuals
@@ -174,7 +174,7 @@ def test_memory_is_flat_in_the_number_of_rows():
             return physics_loss(eqx.combine(arrays, static), inputs, collocation, weights, rows=rows).total
 
         lowered = jax.jit(jax.value_and_grad(loss)).lower(arrays, collocation, inputs)
-        compiled = lowered.compile(compiler_options={"xla_backend_optimization_level": 0})
+        compiled = lowered.compile(compiler_options=QUICK)
         return compiled.memory_analysis().temp_size_in_bytes
 
     many = bytes_needed(256, 8)

@@ -18,9 +18,12 @@ S = Symbol("field", "s")
 
 
 def test_the_form_of_the_universal_approximation_theorem():
-    r"""$\sum_k \sum_i c_i^k \sigma(\sum_j \xi_{ij} u(x_j) + \theta_i)\, g(w_k^1 y_1 + \zeta_k^1)\, g(w_k^2 y_2 + \zeta_k^2)$
-    (Theorem 1) with $\sigma = \tanh$, $g = \sin$: a branch of two layers, whose $\xi, \theta$ may be shared by all k, and
-    trunks of one."""
+    r"""Theorem 1, with $\sigma = \tanh$ and $g = \sin$, a branch of two layers and trunks of one:
+
+    $$\sum_k \sum_i c_i^k \sigma(\sum_j \xi_{ij} u(x_j) + \theta_i)\, g(w_k^1 y_1 + \zeta_k^1)\, g(w_k^2 y_2 + \zeta_k^2),$$
+
+    the inner layer of the branch being shared by all k, and its outer layer having a bias.
+    """
     problem = KdV()
     model = small(problem, rank=4, branch_width=5, branch_depth=1, trunk_depth=0, trunk_final="sine", sensors=6)
     inputs, grid = problem.sample(jax.random.key(0), 2), random_grid(problem)

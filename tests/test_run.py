@@ -45,11 +45,15 @@ class Decay(Problem):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A run folder of `Decay`, trained to its end."""
+def trained(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "decay"
-    train(Decay, RECIPE, out=out, seed=3, quiet=True)
-    return out
+    return out, train(Decay, RECIPE, out=out, seed=3, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def finished(trained):
+    """A run folder of `Decay`, trained to its end."""
+    return trained[0]
 
 
 def test_toml_is_read_back_as_it_was():
@@ -183,11 +187,11 @@ def test_run_folder_describes_itself(finished):
     assert Specification.read(finished / "config.toml") == Specification(Decay(), RECIPE, 3, "custom")
 
 
-def test_loaded_operator_is_the_trained_one(finished, tmp_path):
-    again = train(Decay, RECIPE, seed=3, quiet=True)
+def test_loaded_operator_is_the_trained_one(trained):
+    out, operator = trained
     u = np.sin(3 * np.linspace(0, 1, 12))
     grid = {"t": np.linspace(0, 1, 4), "x": np.linspace(0, 1, 5)}
-    np.testing.assert_allclose(load(finished).predict(u, **grid), again.predict(u, **grid), rtol=1e-12)
+    np.testing.assert_allclose(load(out).predict(u, **grid), operator.predict(u, **grid), rtol=1e-12)
 
 
 def test_existing_run_is_kept_unless_told(finished, tmp_path):

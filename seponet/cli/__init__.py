@@ -8,12 +8,12 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from .parser import make_parser
+from .parser import parse
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 is success, 1 failure (with one sentence on stderr), 2 a wrong call."""
-    arguments = make_parser().parse_args(argv)
+    arguments = parse(argv)
     try:
         return _command(arguments)
     except BrokenPipeError:

@@ -2,11 +2,23 @@
 
 import argparse
 import tomllib
+from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
 
 PROBLEM = "a name (see `seponet list`), or path/to/file.py:ClassName"
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The arguments of a command; a wrong call ends the process with code 2."""
+    parser = make_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command == "train":
+        mistake = _mistake_in_train(arguments)
+        if mistake:
+            parser.error(f"train: {mistake}")
+    return arguments
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -69,6 +81,18 @@ def _train(commands: Any) -> None:
     command.add_argument("--quiet", action="store_true", help="show nothing but errors and the result")
     command.add_argument("--no-figures", action="store_true", help="make no pictures")
     _functions(command, "test functions to evaluate on; 0 skips it")
+
+
+def _mistake_in_train(arguments: argparse.Namespace) -> str | None:
+    if arguments.problem and arguments.config:
+        return "give either PROBLEM or --config: a configuration names its problem"
+    if (arguments.resume or arguments.overwrite) and not arguments.out:
+        return "--resume and --overwrite need the folder of a run: --out DIR"
+    if not (arguments.problem or arguments.config or arguments.resume):
+        return "name a PROBLEM (see `seponet list`), or repeat a run with --config FILE"
+    if arguments.recipe and not arguments.problem:
+        return "the configuration has a recipe of its own: change it with --set instead of --recipe"
+    return None
 
 
 def _evaluate(commands: Any) -> None:

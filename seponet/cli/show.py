@@ -14,7 +14,7 @@ from ..nn.fixed import trainable
 from ..paper import paper_figure
 from ..problem import Problem
 from ..problems import PROBLEMS
-from ..recipe import recipes_of
+from ..recipe import Recipe, recipes_of
 from ..run import load
 from ..specification import Specification
 from .output import write_json, write_line, write_table
@@ -59,8 +59,11 @@ def info_command(arguments: Namespace) -> int:
     report = found["report"]
     rows = [["state", found["state"]]]
     rows += [[key, str(value)] for key, value in found["config"].items() if key in ("problem", "recipe", "seed")]
+    defaults = Recipe().to_dict()
     for table in ("constants", "model", "train"):
-        rows += [[table, ", ".join(f"{key} = {value}" for key, value in found["config"].get(table, {}).items()) or "-"]]
+        usual = defaults.get(table, {})
+        own = {key: value for key, value in found["config"].get(table, {}).items() if usual.get(key) != value}
+        rows += [[table, ", ".join(f"{key} = {value}" for key, value in own.items())]] if own else []
     if found["last"]:
         rows += [["last step", str(found["last"]["step"])], ["loss", f"{found['last']['loss']:.3g}"]]
     if "training_seconds" in report:

@@ -1,10 +1,8 @@
 """`seponet train`."""
 
 import signal
-import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import NoReturn
 
 from ..folder import RunFolder
 from ..report import evaluation_report, plain
@@ -48,27 +46,14 @@ def train_command(arguments: Namespace) -> int:
 
 def _specify(arguments: Namespace) -> tuple[Specification, Path]:
     changes = dict(arguments.set)
-    if arguments.config and arguments.problem:
-        _refuse("give either PROBLEM or --config: the configuration names its problem")
-    if arguments.config or (arguments.resume and not arguments.problem):
-        if arguments.recipe:
-            _refuse("the configuration has a recipe of its own: change it with --set instead of --recipe")
-        source = arguments.config or (arguments.out and Path(arguments.out) / "config.toml")
-        if not source:
-            _refuse("--resume needs the folder of a run: --out DIR")
-        specification = Specification.read(source, arguments.seed, changes)
-    elif arguments.problem:
+    if arguments.problem:
         recipe = arguments.recipe or "quick"
         specification = Specification.make(arguments.problem, recipe, arguments.seed or 0, changes)
     else:
-        _refuse("name a PROBLEM (see `seponet list`), or repeat a run with --config FILE")
+        source = arguments.config or RunFolder(arguments.out).config
+        specification = Specification.read(source, arguments.seed, changes)
     default = Path("runs") / f"{specification.name}-{Path(specification.label).stem}"
-    return specification, Path(arguments.out) if arguments.out else default
-
-
-def _refuse(message: str) -> NoReturn:
-    sys.stderr.write(f"seponet train: {message}\n")
-    raise SystemExit(2)
+    return specification, Path(arguments.out or default)
 
 
 def _interrupt(*_: object) -> None:

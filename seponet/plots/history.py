@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from .style import LINES, TICK, new_figure, percent, save_figure, style_lines
 
@@ -59,6 +60,8 @@ def _draw_validation(axes: Axes, measured: list[tuple[float, float]], paper_erro
     last = measured[-1][1]
     style_lines(axes, f"validation, {percent(last)} at the end", f"{name} of training", "mean relative $L^2$ error (%)")
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(LogFormatter())
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.5)))
     if paper_error is not None:
         axes.axhline(100 * paper_error, color=LINES[1], linewidth=1.2, linestyle="--")
         axes.annotate(

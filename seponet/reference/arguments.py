@@ -25,7 +25,7 @@ def sample(function: Callable, *points: Float[np.ndarray, " _"]) -> Float[np.nda
     reference that is not limited by rounding.
     """
     with double_precision():
-        values = np.asarray(function(*points), dtype=np.float64)
+        values = np.array(function(*points), dtype=np.float64)
     shape = tuple(p.shape[0] for p in points)
     if values.ndim <= len(shape) or values.shape[-len(shape) :] != shape:
         raise ValueError(
