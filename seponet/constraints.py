@@ -16,7 +16,7 @@ wall with s = 0, the initial condition being declared first, keeps the wall at i
 Because P acts on one axis only, a separable model is constrained by editing its one-dimensional factors.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -111,15 +111,15 @@ class Projector:
 
         return self.interpolate([trace_of(j) for j in range(len(self.traces))])
 
-    def interpolate(self, data: list[Evaluator]) -> Evaluator:
-        """sum_j h_j d_j: the function whose traces are given; each d_j is evaluated on its own face."""
+    def interpolate(self, data: Sequence[Evaluator | None]) -> Evaluator:
+        """sum_j h_j d_j: the function whose traces are given; each d_j is evaluated on its own face, None is zero."""
 
         def evaluate(where: Where, alpha: MultiIndex) -> Array:
             total = jnp.zeros((1,) * (1 + len(where.shape)))
             duals = self.duals(where[self.name], order(alpha, self.name))
             tangential = multi_index(**(dict(alpha) | {self.name: 0}))
             for dual, trace, d in zip(duals, self.traces, data, strict=True):
-                if dual is not None:
+                if dual is not None and d is not None:
                     column = where.spread(dual[None], (self.name,))
                     total = total + column * d(where.fix(self.name, trace.at), tangential)
             return total
@@ -151,17 +151,19 @@ def make_lift(
     for condition in problem.linear_conditions:
         if condition.field == field and condition.axis in exact:
             data.setdefault(condition.axis, []).append(condition.data)
-    if all(expression.is_zero for expressions in data.values() for expression in expressions):
-        return None
-    lift: Evaluator = lambda where, alpha: jnp.zeros((1,) * (1 + len(where.shape)))  # noqa: E731
+    lift: Evaluator | None = None
     for projector in reversed(make_projectors(problem, field, exact)):
-        evaluators = [_data(expression, problem.inputs, functions) for expression in data[projector.name]]
-        lift = _stage(projector.interpolate(evaluators), projector(lift), lift)
+        given = [None if e.is_zero else _data(e, problem.inputs, functions) for e in data[projector.name]]
+        lift = _stage(projector, given, lift)
     return lift
 
 
-def _stage(given: Evaluator, already: Evaluator, before: Evaluator) -> Evaluator:
-    return lambda where, alpha: before(where, alpha) + given(where, alpha) - already(where, alpha)
+def _stage(projector: Projector, given: Sequence[Evaluator | None], before: Evaluator | None) -> Evaluator | None:
+    """before + P (given - before), where None is zero."""
+    if before is None:
+        return projector.interpolate(given) if any(given) else None
+    added, removed = projector.interpolate(given), projector(before)
+    return lambda where, alpha: before(where, alpha) + added(where, alpha) - removed(where, alpha)
 
 
 def _data(expression: Expression, inputs: Mapping[str, Space], functions: Mapping[str, Evaluator]) -> Evaluator:

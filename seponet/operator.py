@@ -20,8 +20,9 @@ from .inputs import read_inputs
 from .loss import physics_loss
 from .nn.model import OperatorNetwork
 from .problem import Problem
-from .refine import gauss_newton, make_collocation, quadrature_nodes
+from .refine import Nodes, gauss_newton, make_collocation, quadrature_nodes
 from .serialisation import load_model, save_model
+from .solution import in_precision_of, is_double
 from .view import View, locate, sensors_of
 
 MEMORY = 2**29
@@ -47,7 +48,8 @@ class Operator:
     - `Functions`, for instance a sample of the problem;
     - a number or a vector for a scalar or vector input, with a leading axis for many.
 
-    Components stand after the functions. Several inputs come as a mapping from their names.
+    Components stand after the functions. Several inputs come as a mapping from their names. A model that was trained in
+    float64 computes in float64, whatever the precision around it.
 
     **Arguments:**
 
@@ -65,9 +67,9 @@ class Operator:
             return own.coefficients(own.encode(inputs))
 
         @eqx.filter_jit
-        def losses(arrays: Any, inputs: Any, collocation: Any, rows: int, count: int) -> Array:
-            ones = jnp.ones((len(self.term_names), count))
-            return physics_loss(eqx.combine(arrays, static), inputs, collocation, ones, rows).table
+        def losses(arrays: Any, inputs: Any, nodes: Nodes, rows: int, count: int) -> Array:
+            own, ones = eqx.combine(arrays, static), jnp.ones((len(self.term_names), count))
+            return physics_loss(own, inputs, make_collocation(own, nodes), ones, rows).table
 
         self._coefficients = lambda inputs: coefficients(arrays, inputs)
         self._losses = lambda *arguments: losses(arrays, *arguments)
@@ -119,8 +121,10 @@ class Operator:
     ) -> View:
         """A compiled evaluator on one grid: `view(u)` costs a branch pass and a contraction. Arguments as `predict`."""
         symbols = self._symbols(derivative, field)
-        places = tuple((name, np.shape(c), np.asarray(c).tobytes()) for name, c in sorted(coordinates.items()))
-        key = (places, symbols, points, memory, jnp.zeros(()).dtype)
+        double = is_double(self.model) or jax.config.read("jax_enable_x64")
+        given = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
+        places = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in given.items())
+        key = (places, symbols, points, memory, double)
         if key not in self._views:
             self._views[key] = View(
                 self.model, self._coefficients, coordinates, points=points, symbols=symbols, memory=memory
@@ -156,18 +160,19 @@ class Operator:
         - `nodes`: the number of quadrature nodes along each axis; by default about twice the number of basis functions.
         - `memory`: bytes to work with, about.
         """
-        inputs, count = self._read(u)
-        collocation = make_collocation(self.model, nodes or quadrature_nodes(self.model, 2.0))
-        first, *rest = collocation.where.shape
-        item = 8 * int(np.prod(rest)) * jnp.zeros(()).dtype.itemsize
-        rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, first))
-        functions = int(np.clip(memory // (2 * item * rows), 1, count or 1))
-        tables = [
-            self._losses({n: f[i : i + functions] for n, f in inputs.items()}, collocation, rows, stop - i)
-            for i in range(0, count or 1, functions)
-            for stop in (min(i + functions, count or 1),)
-        ]
-        return self._report(np.concatenate([np.asarray(table) for table in tables], axis=1), count)
+        with in_precision_of(self.model):
+            inputs, count = self._read(u)
+            counts = self._nodes(nodes)
+            first, *rest = (n for _, n in counts)
+            item = 8 * int(np.prod(rest)) * jnp.zeros(()).dtype.itemsize
+            rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, first))
+            functions = int(np.clip(memory // (2 * item * rows), 1, count or 1))
+            tables = [
+                self._losses({n: f[i : i + functions] for n, f in inputs.items()}, counts, rows, stop - i)
+                for i in range(0, count or 1, functions)
+                for stop in (min(i + functions, count or 1),)
+            ]
+            return self._report(np.concatenate([np.asarray(table) for table in tables], axis=1), count)
 
     def refine(
         self,
@@ -193,19 +198,24 @@ class Operator:
             raise ValueError(f"weights are for {', '.join(self.term_names)}; got {', '.join(unknown)}")
         if steps < 0:
             raise ValueError(f"steps counts Gauss-Newton steps, so it is at least 0; got {steps}")
-        inputs, count = self._read(u)
-        nodes = nodes or quadrature_nodes(self.model, 2.0)
-        start = self._coefficients(inputs)
-        found, before, after = gauss_newton(self.model, inputs, start, weights or {}, nodes, steps, memory)
-        return Refined(self, inputs, count, jnp.asarray(found), self._report(before, count), self._report(after, count))
+        with in_precision_of(self.model):
+            inputs, count = self._read(u)
+            start = self._coefficients(inputs)
+            found, before, after = gauss_newton(
+                self.model, inputs, start, weights or {}, self._nodes(nodes), steps, memory
+            )
+            return Refined(
+                self, inputs, count, jnp.asarray(found), self._report(before, count), self._report(after, count)
+            )
 
     def basis(self, points: int = 201) -> dict[str, xr.DataArray]:
         """The basis functions: for each axis its factors (field, k, axis). A DeepONet's depend on all axes together, so
         there is one entry, (field, k, axes...), named after all of them."""
         domain = self.problem.domain
         coordinates = {name: np.linspace(axis.lower, axis.upper, points) for name, axis in domain.axes}
-        where, _ = locate(domain, coordinates)
-        table = self.model.features(where, where, {None: frozenset({()})})[None]
+        with in_precision_of(self.model):
+            where, _ = locate(domain, coordinates)
+            table = self.model.features(where, where, {None: frozenset({()})})[None]
         fields = {"field": list(self.problem.fields)}
         if isinstance(table, Separable):
             factors = {name: np.asarray(t[0]) for name, t in zip(domain, table.tables, strict=True) if t is not None}
@@ -226,6 +236,14 @@ class Operator:
 
     def _read(self, u: Any) -> tuple[dict[str, Functions], int | None]:
         return read_inputs(self.problem.inputs, sensors_of(self.model), u)
+
+    def _nodes(self, given: Mapping[str, int] | None) -> Nodes:
+        if given is None:
+            return quadrature_nodes(self.model)
+        domain = self.problem.domain
+        if set(given) != set(domain) or not all(isinstance(n, int) and n >= 1 for n in given.values()):
+            raise ValueError(f"nodes must give a positive number for each of the axes {', '.join(domain)}; got {given}")
+        return tuple((name, given[name]) for name in domain)
 
     def _report(self, squares: np.ndarray, count: int | None) -> xr.Dataset:
         rms = np.sqrt(squares)
@@ -277,4 +295,5 @@ class Refined:
     def predict(self, **where: Any) -> xr.DataArray | xr.Dataset:
         """The refined solutions; arguments as for `Operator.predict`, without the inputs."""
         view = self.operator.on(**where)
-        return view.label(view.compute(self._inputs, self._count or 1, self.coefficients), self._count)
+        with in_precision_of(self.operator.model):
+            return view.label(view.compute(self._inputs, self._count or 1, self.coefficients), self._count)

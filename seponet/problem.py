@@ -147,7 +147,7 @@ def _check_names(names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(
-                f"two conditions are called {name!r}; drop one if it repeats the other, or give a Residual its own name="
+                f"two conditions are called {name!r}; drop one if it repeats the other, or give a Residual its own name"
             )
 
 

@@ -13,7 +13,7 @@ program in float32 stays one.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import equinox as eqx
@@ -29,7 +29,7 @@ from .conditions import Term
 from .features import Features, Separable, places_of, request_of
 from .functions import Functions
 from .fusion import Fused
-from .locations import Grid
+from .locations import Grid, Where
 from .loss import Collocation, physics_loss
 from .nn.linear import matmul
 from .nn.model import OperatorNetwork
@@ -42,28 +42,33 @@ RIDGE = 1e-13
 """Added to the normal equations scaled to a unit diagonal: directions that no residual sees stay as they are."""
 
 
-def quadrature_nodes(model: OperatorNetwork, oversampling: float) -> dict[str, int]:
-    """How many quadrature nodes along each axis see everything that the basis functions do."""
+Nodes = tuple[tuple[str, int], ...]
+"""The number of quadrature nodes along each axis."""
+
+
+def quadrature_nodes(model: OperatorNetwork, oversampling: float = 2.0) -> Nodes:
+    """How many quadrature nodes see all that the basis functions do: squared residuals of a quadratic equation are
+    integrated exactly with twice as many nodes as functions."""
     names = model.problem.domain.names
     most = {1: 512, 2: 96, 3: 40}.get(len(names), 12)
     centre = Grid(names, tuple(jnp.full((1,), axis.lower + axis.length / 2) for _, axis in model.problem.domain.axes))
     table = jax.eval_shape(lambda: model.features(centre, centre, {None: frozenset({()})})[None])
     if not isinstance(table, Separable):
-        return dict.fromkeys(names, most // 2)
+        return tuple((name, most // 2) for name in names)
     ranks = [t.shape[-2] for t in table.tables if t is not None]
-    return {name: min(max(int(np.ceil(oversampling * rank)), 8), most) for name, rank in zip(names, ranks, strict=True)}
+    return tuple((n, min(max(int(np.ceil(oversampling * r)), 8), most)) for n, r in zip(names, ranks, strict=True))
 
 
-def make_collocation(model: OperatorNetwork, nodes: Mapping[str, int]) -> Collocation:
-    """Gauss-Legendre nodes on intervals and uniform ones on circles, with weights that sum to one."""
-    domain = model.problem.domain
-    if set(nodes) != set(domain) or not all(n >= 1 for n in nodes.values()):
-        raise ValueError(
-            f"nodes must give a positive number for each of the axes {', '.join(domain)}; got {dict(nodes)}"
-        )
-    rules = {name: quadrature(axis, nodes[name]) for name, axis in domain.axes}
-    weights = tuple(jnp.asarray(w / np.sum(w)) for _, w in rules.values())
-    return Collocation(Grid.of(domain, {name: jnp.asarray(p) for name, (p, _) in rules.items()}), weights)
+def make_collocation(model: OperatorNetwork, nodes: Nodes) -> Collocation:
+    """Gauss-Legendre nodes on intervals and uniform ones on circles, with weights that sum to one.
+
+    They are known while tracing, so that classical bases are tabulated there rather than computed by a program.
+    """
+    domain, counts = model.problem.domain, dict(nodes)
+    rules = {name: quadrature(axis, counts[name]) for name, axis in domain.axes}
+    with jax.ensure_compile_time_eval():
+        weights = tuple(jnp.asarray(w / np.sum(w)) for _, w in rules.values())
+        return Collocation(Grid.of(domain, {name: jnp.asarray(p) for name, (p, _) in rules.items()}), weights)
 
 
 def gauss_newton(
@@ -71,7 +76,7 @@ def gauss_newton(
     inputs: Mapping[str, Functions],
     coefficients: Float[Array, "functions fields *_"],
     weights: Mapping[str, float],
-    nodes: Mapping[str, int],
+    nodes: Nodes,
     steps: int,
     memory: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -87,20 +92,20 @@ def gauss_newton(
     """
     with jax.enable_x64(True):
         model, inputs, coefficients = _double(model), _double(dict(inputs)), _double(coefficients)
-        collocation = make_collocation(model, nodes)
+        shape = make_collocation(model, nodes).where.shape
         terms = model.problem.terms(model.exact)
         row = jnp.asarray([weights.get(term.name, 1.0) for term in terms], float)
         atoms = max(len(term.expression.fields) for term in terms)
-        per_row = 8 * (atoms + 2) * model.size * int(np.prod(collocation.where.shape[1:]))
-        rows = int(np.clip(memory / 2 // per_row, 1, collocation.where.shape[0]))
+        per_row = 8 * (atoms + 2) * model.size * int(np.prod(shape[1:]))
+        rows = int(np.clip(memory / 2 // per_row, 1, shape[0]))
         batch = int(np.clip(memory / 2 // (8 * 3 * model.size**2), 1, len(coefficients)))
         parts: list[tuple[Any, Any, Any]] = []
         for start in range(0, len(coefficients), batch):
             own = {name: f[start : start + batch] for name, f in inputs.items()}
             c = coefficients[start : start + batch]
-            tables = [] if steps else [_table(model, own, collocation, c)]
+            tables = [] if steps else [_table(model, own, nodes, c)]
             for _ in range(steps):
-                c, *found = _step(model, own, collocation, row, c, rows)
+                c, *found = _step(model, own, nodes, row, c, rows)
                 tables.extend(found)
             parts.append((np.asarray(c), np.asarray(tables[0]), np.asarray(tables[-1])))
     cs, befores, afters = zip(*parts, strict=True)
@@ -112,20 +117,20 @@ def _double(tree: Any) -> Any:
 
 
 @eqx.filter_jit
-def _table(model: Any, inputs: Any, collocation: Collocation, c: Array) -> Float[Array, "terms functions"]:
+def _table(model: Any, inputs: Any, nodes: Nodes, c: Array) -> Float[Array, "terms functions"]:
     ones = jnp.ones((len(model.problem.terms(model.exact)), len(c)))
-    return physics_loss(Solution(model, c), inputs, collocation, ones).table
+    return physics_loss(Solution(model, c), inputs, make_collocation(model, nodes), ones).table
 
 
 @eqx.filter_jit
 def _step(
-    model: OperatorNetwork, inputs: Any, collocation: Collocation, weights: Array, c: Array, rows: int
+    model: OperatorNetwork, inputs: Any, nodes: Nodes, weights: Array, c: Array, rows: int
 ) -> tuple[Array, Float[Array, "terms functions"], Float[Array, "terms functions"]]:
     """The next coefficients, and the mean squared residuals before and after."""
-    matrix, slope = _normal_equations(model, inputs, collocation, weights, c, rows)
+    matrix, slope = _normal_equations(model, inputs, make_collocation(model, nodes), weights, c, rows)
     delta = jax.lax.map(lambda pair: _solve(*pair), (matrix, slope)).reshape(c.shape)
     lengths = jnp.asarray(LENGTHS)
-    tables = jax.lax.map(lambda length: _table(model, inputs, collocation, c - length * delta), lengths)
+    tables = jax.lax.map(lambda length: _table(model, inputs, nodes, c - length * delta), lengths)
     totals = jnp.sum(weights[None, :, None] * tables, axis=1)
     best = jnp.argmin(jnp.where(jnp.isfinite(totals), totals, jnp.inf), axis=0)
     chosen = lengths[best].reshape(-1, *(1,) * (c.ndim - 1))
@@ -153,34 +158,51 @@ def _normal_equations(
         local = features[term.face]
         n = local.shape[0]
         size = min(rows, n)
-        index = jnp.arange(-(-n // size) * size)
-        volume = weight * collocation.volume(term.face, local.shape)
+        root = jnp.sqrt(weight * collocation.volume(term.face, local.shape))
+        slab = partial(_slab, model, inputs, lifts, term, c)
+        if size == n:
+            sums = jax.tree.map(jnp.add, sums, slab(local, where, root))
+            continue
         # The last slab is filled up with its last row, which then counts nothing.
-        mask = (index < n).reshape(-1, *(1,) * (volume.ndim - 1))
-        index = jnp.minimum(index, n - 1)
-        roots = jnp.sqrt(jnp.where(mask, volume[index], 0.0)).reshape(-1, size, *volume.shape[1:])
+        index = jnp.arange(-(-n // size) * size)
+        root = jnp.where((index < n).reshape(-1, *(1,) * (root.ndim - 1)), root[jnp.minimum(index, n - 1)], 0.0)
         moving, shared = local.split()
 
-        def add(sums: Any, slab: Any, term: Term = term, moving: Any = moving, shared: Any = shared) -> Any:
-            index, root = slab
+        def add(sums: Any, rows: Any, slab: Any = slab, moving: Any = moving, shared: Any = shared) -> Any:
+            index, root = rows
             part = shared.join(tuple(r[index] for r in moving))
             first, *others = where.points
-            places = places_of(term.face, Grid(where.names, (first[index], *others)))
-            fused = fuse_term(term, (len(c), *part.shape), places, inputs, c.dtype)
-            known = known_parts(term, fused, places, inputs, lifts)
-            residual, slopes = _linearise(term, fused, known, model.problem.fields, c, part)
-            basis = _basis(fused, model, part)
-            scale = root.reshape(-1)
+            return jax.tree.map(jnp.add, sums, slab(part, Grid(where.names, (first[index], *others)), root)), None
 
-            def one(pair: tuple[Array, list[Array]]) -> tuple[Array, Array]:
-                r, d = pair
-                jacobian = reduce(jnp.add, [(s * scale)[None] * phi for s, phi in zip(d, basis, strict=True)])
-                return matmul(jacobian, jacobian.T), matmul(jacobian, (scale * r)[:, None])[:, 0]
-
-            return jax.tree.map(jnp.add, sums, jax.lax.map(one, (residual, slopes))), None
-
-        sums, _ = jax.lax.scan(add, sums, (index.reshape(-1, size), roots))
+        slabs = jnp.minimum(index, n - 1).reshape(-1, size), root.reshape(-1, size, *root.shape[1:])
+        sums, _ = jax.lax.scan(add, sums, slabs)
     return sums
+
+
+def _slab(
+    model: OperatorNetwork,
+    inputs: Any,
+    lifts: Any,
+    term: Term,
+    c: Array,
+    local: Features,
+    where: Where,
+    root: Float[Array, "..."],
+) -> tuple[Float[Array, "functions k k"], Float[Array, "functions k"]]:
+    """J^T J and J^T r of one term on some rows, `root` being the square roots of the quadrature weights."""
+    places = places_of(term.face, where)
+    fused = fuse_term(term, (len(c), *local.shape), places, inputs, c.dtype)
+    known = known_parts(term, fused, places, inputs, lifts)
+    residual, slopes = _linearise(term, fused, known, model.problem.fields, c, local)
+    basis = _basis(fused, model, local)
+    scale = root.reshape(-1)
+
+    def one(pair: tuple[Array, list[Array]]) -> tuple[Array, Array]:
+        r, d = pair
+        jacobian = reduce(jnp.add, [(s * scale)[None] * phi for s, phi in zip(d, basis, strict=True)])
+        return matmul(jacobian, jacobian.T), matmul(jacobian, (scale * r)[:, None])[:, 0]
+
+    return jax.lax.map(one, (residual, slopes))
 
 
 def _basis(fused: Fused, model: OperatorNetwork, local: Features) -> list[Float[Array, "k points"]]:

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import tempfile
-import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -154,13 +153,9 @@ def _array(description: dict[str, Any], arrays: Sequence[np.ndarray]) -> jax.Arr
     index, shape, dtype = description["array"], tuple(description["shape"]), description["dtype"]
     if index >= len(arrays) or arrays[index].shape != shape or str(arrays[index].dtype) != dtype:
         raise ValueError(f"{ARRAYS} does not belong to {DESCRIPTION}: array {index} of {dtype}{list(shape)} is missing")
-    made = jnp.asarray(arrays[index])
-    if made.dtype != arrays[index].dtype:
-        warnings.warn(
-            f"an operator saved in {dtype} is loaded in {made.dtype}; enable jax_enable_x64 to keep its precision",
-            stacklevel=2,
-        )
-    return made
+    # What was saved in float64 stays so in a program that computes in float32.
+    with jax.enable_x64(True):
+        return jnp.asarray(arrays[index])
 
 
 def _read_arrays(file: Path) -> list[np.ndarray]:

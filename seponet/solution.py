@@ -1,8 +1,11 @@
 """One model with coefficients of its own: what refinement changes and what tables are contracted with."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float
 
 from .conditions import Face
@@ -46,3 +49,12 @@ class Solution(eqx.Module):
 
     def coefficients(self, code: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
         return self.given
+
+
+def is_double(model: OperatorNetwork) -> bool:
+    return any(leaf.dtype == "float64" for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array)))
+
+
+def in_precision_of(model: OperatorNetwork) -> AbstractContextManager[Any]:
+    """A context in which a model trained in float64 computes in float64, whatever the precision around it."""
+    return jax.enable_x64(True) if is_double(model) else nullcontext()

@@ -19,7 +19,7 @@ from .functions import Functions
 from .inputs import interpolate, read_inputs, sensor_values
 from .locations import Grid, Points, Where
 from .nn.model import OperatorNetwork
-from .solution import Solution
+from .solution import Solution, in_precision_of, is_double
 
 Inputs = dict[str, Functions]
 
@@ -50,28 +50,37 @@ class View:
         symbols: Sequence[Symbol],
         memory: int,
     ) -> None:
-        self.where, self.coordinates = locate(model.problem.domain, coordinates, points=points)
         self.model, self.coefficients, self.symbols, self.memory = model, coefficients, tuple(symbols), memory
+        with in_precision_of(model):
+            self._prepare(coordinates, points)
+
+    def _prepare(self, coordinates: Mapping[str, Any], points: bool) -> None:
+        model = self.model
+        self.where, self.coordinates = locate(model.problem.domain, coordinates, points=points)
         self._arrays, self._static = eqx.partition(model, eqx.is_array)
         self._compiled = jax.jit(self._values)
         self._chunks: dict[int, tuple[int, int]] = {}
+        self._single: View | None = None
         table = jax.eval_shape(self._features, self._arrays, self.where)
-        small = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(table)) <= memory / 2
+        small = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(table)) <= self.memory / 2
         # A grid is known while tracing, so that classical bases are tabulated in float64; a cloud may be too large.
         where = self.where if isinstance(self.where, Points) else None
         self._table = jax.jit(self._features)(self._arrays, where) if small else None
 
     def __call__(self, u: Any = None) -> xr.DataArray | xr.Dataset:
         """The fields for one or many functions, given as for `Operator.predict`."""
-        inputs, count = read_inputs(self.model.problem.inputs, sensors_of(self.model), u)
-        return self.label(self.compute(inputs, count or 1), count)
+        with in_precision_of(self.model):
+            inputs, count = read_inputs(self.model.problem.inputs, sensors_of(self.model), u)
+            return self.label(self.compute(inputs, count or 1), count)
 
     def evaluate(self, values: Any = None) -> Any:
         """The same for values at the sensors as a pure function, which may be compiled and differentiated.
 
-        `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs to such arrays. The result is
-        an array, or a dictionary of them if there are several symbols.
+        `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs to such arrays.
+        The result is an array, or a dictionary of them if there are several symbols.
         """
+        if self.model is not self._traceable.model:
+            return self._traceable.evaluate(values)
         spaces = self.model.problem.inputs
         code, many = sensor_values(spaces, sensors_of(self.model), values)
         inputs = {name: interpolate(spaces[name], value) for name, value in code.items()}
@@ -79,6 +88,19 @@ class View:
         made = {str(symbol): value if many else value[0] for symbol, value in zip(self.symbols, made, strict=True)}
         made = {name: value.reshape(self._kept(value)) for name, value in made.items()}
         return made if len(made) > 1 else next(iter(made.values()))
+
+    @property
+    def _traceable(self) -> "View":
+        """The view for the precision around: a program that is being traced can't change it."""
+        if jax.config.read("jax_enable_x64") or not is_double(self.model):
+            return self
+        if self._single is None:
+            model = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), self.model)
+            points = isinstance(self.where, Points)
+            self._single = View(
+                model, self.coefficients, self.coordinates, points=points, symbols=self.symbols, memory=self.memory
+            )
+        return self._single
 
     def compute(self, inputs: Inputs, count: int, coefficients: Array | None = None) -> list[np.ndarray]:
         """For every symbol an array `[functions, *shape]`, chunk by chunk; with the model's coefficients or others."""

@@ -20,7 +20,7 @@ S = Symbol("field", "s")
 def test_the_form_of_the_universal_approximation_theorem():
     r"""Theorem 1, with $\sigma = \tanh$ and $g = \sin$, a branch of two layers and trunks of one:
 
-    $$\sum_k \sum_i c_i^k \sigma(\sum_j \xi_{ij} u(x_j) + \theta_i)\, g(w_k^1 y_1 + \zeta_k^1)\, g(w_k^2 y_2 + \zeta_k^2),$$
+    $$\sum_k \sum_i c_i^k \sigma(\sum_j \xi_{ij} u(x_j) + \theta_i)\; g(w_k y_1 + \zeta_k)\; g(w'_k y_2 + \zeta'_k),$$
 
     the inner layer of the branch being shared by all k, and its outer layer having a bias.
     """

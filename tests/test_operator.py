@@ -148,7 +148,7 @@ def test_residuals_are_root_mean_squares_of_the_terms(reactor):
     made = reactor.residual(inputs, nodes=nodes)
     assert list(made) == list(reactor.term_names)
     assert len(made) == 3
-    collocation = make_collocation(reactor.model, nodes)
+    collocation = make_collocation(reactor.model, tuple(nodes.items()))
     values = jax.jit(lambda u: calculus.residuals(reactor.model, u, collocation.where))(inputs)
     t, x = (np.asarray(w) for w in collocation.weights)
     expected = np.sqrt(np.einsum("ftx,t,x->f", np.asarray(values["equation"]) ** 2, t, x))
