@@ -1,6 +1,6 @@
 """Render stored results into README.md, between its markers. Run after any benchmark; `--check` only compares.
 
-    python benchmarks/render.py
+python benchmarks/render.py
 """
 
 import argparse
@@ -89,7 +89,11 @@ def main() -> None:
     arguments = parser.parse_args()
     text = rendered()
     if arguments.check:
-        sys.exit(0 if text == README.read_text() else "README.md is not what benchmarks/results say; run benchmarks/render.py")
+        sys.exit(
+            0
+            if text == README.read_text()
+            else "README.md is not what benchmarks/results say; run benchmarks/render.py"
+        )
     README.write_text(text)
 
 

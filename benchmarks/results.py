@@ -17,8 +17,12 @@ RESULTS = Path(__file__).parent / "results"
 def machine() -> dict[str, Any]:
     """Versions, processor, commit and time."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    processor = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=RESULTS.parent).stdout.strip()
+    processor = next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine()
+    )
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=RESULTS.parent
+    ).stdout.strip()
     return {
         "processor": processor,
         "cores": os.cpu_count(),

@@ -1,6 +1,6 @@
 """Time and memory of a training step, ours against the reference package, in one run.
 
-    python benchmarks/step.py time      # interleaved with separable-operator-networks==0.0.2 (pip install '.[benchmark]')
+    python benchmarks/step.py time      # with separable-operator-networks==0.0.2 (pip install '.[benchmark]')
     python benchmarks/step.py memory    # ours, each size in a process of its own
 
 Same problem, rank, width, depth, 100 functions, CP decoder, Adam, the paper's soft conditions. Both do what a step of
@@ -66,13 +66,21 @@ def theirs(name: str, points: int, functions: int = 100) -> Callable[[], None]:
     suffix = {"diffusion_reaction": "DR", "advection": "ADV", "burgers": "Burgers"}.get(name, name)
     sensors = 101**2 if name == "nonlinear_diffusion" else 101 if name == "burgers" else 128
     model = models.SepONet(
-        axes, sensors, 1, config.trunk_depth, config.trunk_width, int(config.rank), key=jax.random.key(0)  # pyright: ignore
+        axes,
+        sensors,
+        1,
+        config.trunk_depth,
+        config.trunk_width,
+        int(config.rank),
+        key=jax.random.key(0),  # pyright: ignore
     )
     values = 1 + 0.1 * jax.random.normal(jax.random.key(1), (functions, sensors))
     if name == "nonlinear_diffusion":
         # Their generator reads a third key of two (see shared/peers.md); the points are drawn here instead.
         keys = jax.random.split(jax.random.key(2), 3)
-        t, x, y = (jax.random.uniform(k, (points, 1), minval=lo, maxval=1.0) for k, lo in zip(keys, (0, -1, -1), strict=True))
+        t, x, y = (
+            jax.random.uniform(k, (points, 1), minval=lo, maxval=1.0) for k, lo in zip(keys, (0, -1, -1), strict=True)
+        )
         ends = [jnp.array([[-1.0]]), jnp.array([[1.0]])]
         batch = (t, x, y, [t] * 4, [*ends, x, x], [y, y, *ends], jnp.array([[0.0]]), x, y, values)
     else:

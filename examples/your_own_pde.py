@@ -1,7 +1,7 @@
 """Your own PDE in one file: write it, check it, train it.
 
-    python examples/your_own_pde.py           # checks the equation, then trains for about a minute
-    seponet train examples/your_own_pde.py:FisherKPP --out runs/fisher      # the same from the command line
+python examples/your_own_pde.py           # checks the equation, then trains for about a minute
+seponet train examples/your_own_pde.py:FisherKPP --out runs/fisher      # the same from the command line
 """
 
 import jax

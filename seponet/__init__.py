@@ -47,10 +47,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f".{name}", __name__)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = importlib.import_module(f".{_HOMES[name]}", __name__)
-    # All names of the home at once: importing it has bound `train` to the module of that name.
-    globals().update({other: getattr(home, other) for other, place in _HOMES.items() if place == _HOMES[name]})
-    return globals()[name]
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

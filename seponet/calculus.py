@@ -9,7 +9,7 @@ Whether the location is a grid or scattered points makes no difference here.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -40,7 +40,7 @@ class Model(Protocol):
 
     def lifts(self, inputs: Mapping[str, Evaluator]) -> Mapping[str, Evaluator | None]: ...
 
-    def encode(self, inputs: Mapping[str, Evaluator]) -> Mapping[str, Array]: ...
+    def encode(self, inputs: Any) -> Mapping[str, Array]: ...
 
     def coefficients(self, code: Mapping[str, Array]) -> Float[Array, "functions fields *_"]: ...
 

@@ -147,7 +147,7 @@ def _linear(
     field = condition.field
     if field is None and len(vocabulary.fields) == 1:
         field = vocabulary.fields[0]
-    if field not in vocabulary.fields:
+    if field is None or field not in vocabulary.fields:
         raise ValueError(
             f"the condition on {_show(condition.at)} must say which field it is about: "
             f'field="{vocabulary.fields[0]}" for instance (fields: {", ".join(vocabulary.fields)}); got {field!r}'
@@ -171,7 +171,8 @@ def _data(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
             raise ValueError(f"{label}: {error}") from None
         expression = Expression((symbol,), lambda value: value)
     elif callable(equals):
-        expression = Expression.parse(equals, vocabulary, label)
+        function: Callable[..., Array] = equals
+        expression = Expression.parse(function, vocabulary, label)
     else:
         return Expression.constant(float(equals))
     if expression.fields:

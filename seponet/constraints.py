@@ -77,7 +77,7 @@ class Projector:
     def _on_powers(self, trace: Trace, degree: int) -> Float[np.ndarray, " degree"]:
         xi = (trace.at - self.axis.lower) / self.axis.length
         derivatives = [_powers(np.asarray([xi]), degree, m)[0] / self.axis.length**m for m in range(trace.order + 1)]
-        return sum(w * d for w, d in zip(trace.weights, derivatives, strict=True))
+        return np.asarray(trace.weights) @ np.stack(derivatives)
 
     def duals(self, points: Float[Array, " n"], m: int) -> list[Float[Array, " n"] | None]:
         """The m-th derivatives of the h_j at points; None where one vanishes identically."""

@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend import core
 from jaxtyping import Array
 
@@ -160,8 +161,6 @@ def _apply(equation: Any, operands: list[_Affine], value: Callable[[_Affine], An
 
 def _constant(value: Any) -> _Affine:
     is_number = (
-        np.ndim(value) == 0
-        and not isinstance(value, jax.core.Tracer)
-        and np.issubdtype(np.result_type(value), np.floating)
+        np.ndim(value) == 0 and not isinstance(value, Tracer) and np.issubdtype(np.result_type(value), np.floating)
     )
     return _Affine({}, float(value) if is_number else value)

@@ -157,7 +157,8 @@ def _make(kind: type, table: Any, source: str) -> Any:
         raise ValueError(f"{source}: {error}") from None
 
 
-def _check_type(name: str, value: Any, annotation: str) -> Any:
+def _check_type(name: str, given: Any, annotation: str) -> Any:
+    value: Any = given
     if isinstance(value, list):
         value = tuple(value)
     if isinstance(value, Mapping) and "Mapping" in annotation:

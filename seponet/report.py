@@ -13,7 +13,7 @@ from .metrics import measure
 from .nn.fixed import trainable
 from .operator import Operator
 from .testset import Kind, draw_functions, load_testset
-from .train import Trained
+from .trainer import Trained
 
 RESIDUAL_FUNCTIONS = 20
 """Residuals are averaged over no more functions than this: they vary little, and cost more than errors."""

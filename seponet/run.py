@@ -23,7 +23,7 @@ from .report import plain, training_report
 from .specification import Specification, read_tables
 from .step import Data, Stepper
 from .testset import load_testset
-from .train import Trained, Validate, train_model
+from .trainer import Trained, Validate, train_model
 
 VALIDATION_FUNCTIONS, VALIDATION_POINTS = 20, 33
 """How many functions are validated on, and the most points along an axis."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import platformdirs
 import xarray as xr
@@ -188,7 +189,7 @@ def _describe(
 
 def _checksum(data: xr.Dataset) -> str:
     digest = hashlib.sha256()
-    for name in sorted(data.data_vars):
+    for name in sorted(map(str, data.data_vars)):
         digest.update(np.ascontiguousarray(data[name].values).tobytes())
     return digest.hexdigest()
 
@@ -218,4 +219,4 @@ def _read(path: Path) -> xr.Dataset | None:
 
 def grid_of(testset: TestSet) -> Grid:
     """The test set's grid as a location."""
-    return Grid.of(testset.problem.domain, testset.points)  # pyright: ignore[reportArgumentType]
+    return Grid.of(testset.problem.domain, {name: jnp.asarray(points) for name, points in testset.points.items()})

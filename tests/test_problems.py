@@ -82,7 +82,10 @@ def test_references_satisfy_their_conditions_and_converge(name):
     grid = Grid.of(problem.domain, {axis: jnp.asarray(p) for axis, p in points.items()})
     for condition in problem.linear_conditions:
         if condition.axis == "t":
-            symbols = {s: inputs[s.name](grid.fix("t", 0.0), s.alpha) if s.kind == "input" else grid.coordinate(s.name) for s in condition.data.symbols}
+            symbols = {
+                s: inputs[s.name](grid.fix("t", 0.0), s.alpha) if s.kind == "input" else grid.coordinate(s.name)
+                for s in condition.data.symbols
+            }
             expected = np.broadcast_to(condition.data(symbols), (2, 1, *(9 for _ in list(problem.domain)[1:])))
             np.testing.assert_allclose(fine[condition.field][:, :1], expected, atol=2e-6)
 

@@ -79,7 +79,10 @@ def test_progress_is_told(cache):
 
 def test_metrics_are_the_papers():
     exact = {"p": np.array([[[3.0, 0.0]], [[0.0, 2.0]]]), "q": np.array([[[0.0, 4.0]], [[0.0, 0.0]]])}
-    predicted = {"p": exact["p"] + np.array([[[0.3, 0.0]], [[0.0, 0.0]]]), "q": exact["q"] + np.array([[[0.0, 0.4]], [[0.1, 0.1]]])}
+    predicted = {
+        "p": exact["p"] + np.array([[[0.3, 0.0]], [[0.0, 0.0]]]),
+        "q": exact["q"] + np.array([[[0.0, 0.4]], [[0.1, 0.1]]]),
+    }
     errors = compare(predicted, exact)
     np.testing.assert_allclose(errors.relative_l2, [0.1, np.sqrt(0.02) / 2])
     np.testing.assert_allclose(errors.rmse, [0.25, np.sqrt(0.005)])

@@ -19,7 +19,7 @@ from seponet import nn
 from seponet.checkpoint import Checkpoints
 from seponet.recipe import Recipe
 from seponet.step import Data, Stepper
-from seponet.train import Diverged, describe, train_model
+from seponet.trainer import Diverged, describe, train_model
 
 SMALL = {
     "model.rank": 4,
@@ -137,7 +137,10 @@ def test_averaged_weights_are_used_for_evaluation():
     averaging = stepper(AllenCahn(), train__average=0.9)
     state, _ = averaging.run(averaging.start(), jnp.asarray(5))
     assert not same(state.mean, state.weights)
-    assert same(eqx.filter(averaging.model(state), eqx.is_inexact_array), eqx.filter(eqx.combine(state.mean, averaging.frozen), eqx.is_inexact_array))
+    assert same(
+        eqx.filter(averaging.model(state), eqx.is_inexact_array),
+        eqx.filter(eqx.combine(state.mean, averaging.frozen), eqx.is_inexact_array),
+    )
 
 
 def test_supervised_pairs_pull_the_model_to_them():
@@ -189,8 +192,9 @@ import jax
 jax.config.update("jax_enable_x64", True)
 from test_train import recipe
 from zoo import AllenCahn
-from seponet.train import train_model
-train_model(AllenCahn(), recipe(train__steps=1_000_000, train__checkpoint=0.0), folder=Path({folder!r}), resume=True, quiet=True)
+from seponet.trainer import train_model
+made = recipe(train__steps=1_000_000, train__checkpoint=0.0)
+train_model(AllenCahn(), made, folder=Path({folder!r}), resume=True, quiet=True)
 """
 
 

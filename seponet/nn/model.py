@@ -3,6 +3,7 @@
 import abc
 import math
 from collections.abc import Mapping
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ class OperatorNetwork(eqx.Module):
     - `whitening`: outputs -> coefficients, or None if they are the same.
     """
 
-    separable: eqx.AbstractClassVar[bool]
+    separable: ClassVar[bool]
     """Whether a grid is cheaper than as many scattered points."""
 
     problem: eqx.AbstractVar[Problem]

@@ -1,6 +1,6 @@
 r"""$\omega_t + v \cdot \nabla \omega = \nu \Delta \omega$, $\nabla \cdot v = 0$ on $(0, T]_t \times [0, 2\pi)^2$.
 
-Periodic in space. The fields are the velocity $v = (p, q)$ with the vorticity $\omega = q_x - p_y$, and $v(0, x, y) = u(x, y)$.
+Periodic in space. The fields are the velocity $v = (p, q)$ with vorticity $\omega = q_x - p_y$, and $v = u$ at $t = 0$.
 """
 
 import math

@@ -130,10 +130,10 @@ class _Run:
         with Reporter(self.config.steps, int(state.step), self.quiet) as reporter:
             try:
                 state, interrupted = self._loop(state, reporter)
-            except KeyboardInterrupt as stop:
+            except KeyboardInterrupt:
                 # The last whole block is what goes on: an interrupt never leaves half a step.
                 state, interrupted = self.state, True
-                reporter.say(f"interrupted: {stop or 'ending cleanly'}")
+                reporter.say("interrupted; ending with a checkpoint")
             if not interrupted and self.config.finish:
                 state = finish(self.stepper, state, self.config.finish)
             self._measure(state)
