@@ -6,7 +6,7 @@ by construction (`constraints.py`).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from jaxtyping import Array
 
@@ -171,8 +171,7 @@ def _data(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
             raise ValueError(f"{label}: {error}") from None
         expression = Expression((symbol,), lambda value: value)
     elif callable(equals):
-        function: Callable[..., Array] = equals
-        expression = Expression.parse(function, vocabulary, label)
+        expression = Expression.parse(cast("Callable[..., Array]", equals), vocabulary, label)
     else:
         return Expression.constant(float(equals))
     if expression.fields:

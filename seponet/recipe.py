@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .nn.build import ModelConfig
 
@@ -157,24 +157,26 @@ def _make(kind: type, table: Any, source: str) -> Any:
         raise ValueError(f"{source}: {error}") from None
 
 
-def _check_type(name: str, given: Any, annotation: str) -> Any:
-    value: Any = given
-    if isinstance(value, list):
-        value = tuple(value)
+def _check_type(name: str, value: Any, annotation: str) -> Any:
+    """A value as TOML or the command line gives it, as the setting wants it."""
     if isinstance(value, Mapping) and "Mapping" in annotation:
         return dict(value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
     if annotation == "bool":
         fits = isinstance(value, bool)
     elif annotation.startswith("int"):
-        fits = isinstance(value, int) and not isinstance(value, bool)
+        fits = number and isinstance(value, int)
     elif annotation == "float":
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-        value = float(value) if fits else value
+        fits = number
+    elif isinstance(value, list | tuple):
+        fits = "tuple" in annotation
     else:
-        fits = isinstance(value, str) or (isinstance(value, tuple) and "tuple" in annotation) or value is None
+        fits = isinstance(value, str) or value is None
     if not fits:
         raise ValueError(f"{name} must be {annotation}; got {value!r}")
-    return value
+    if annotation == "float":
+        return 1.0 * cast("float", value)
+    return tuple(value) if isinstance(value, list | tuple) else value
 
 
 def _known_keys(table: Mapping[str, Any], known: tuple[str, ...], source: str, what: str) -> None:

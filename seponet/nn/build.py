@@ -92,14 +92,16 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
         trunks = _trunks(problem, config, exact, decoder.ranks(len(problem.domain)), trunk_key)
         size = int(np.prod(decoder.shape(len(problem.domain)))) * len(problem.fields)
         branch, sensors = _branch(problem, config, size, branch_key, sample_key)
-        return SepONet(problem, exact, sensors, branch, trunks, decoder)
+        return SepONet(
+            problem=problem, exact=exact, sensors=sensors, branch=branch, trunks=trunks, decoder=decoder, whitening=None
+        )
     rank = config.rank
     if not isinstance(rank, int):
         raise ValueError(f"a DeepONet has one rank, a number; got {rank!r}")
     trunk = _joint_trunk(problem, config, exact, rank, trunk_key)
     branch, sensors = _branch(problem, config, rank * len(problem.fields), branch_key, sample_key)
     model = DeepONet if kind == "deeponet" else RepeatedDeepONet
-    return model(problem, exact, sensors, branch, trunk, rank)
+    return model(problem=problem, exact=exact, sensors=sensors, branch=branch, trunk=trunk, rank=rank, whitening=None)
 
 
 def _choose(what: str, value: str, known: tuple[str, ...]) -> str:
