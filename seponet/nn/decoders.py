@@ -119,7 +119,9 @@ def _last_axis(core: Array, factor: Array) -> Array:
 
 def _outer(product: Array, factor: Array) -> Array:
     """All products on a grid: `[rank, ..]`, `[rank, n]` -> `[rank, .., n]`."""
-    return product[..., None] * factor.reshape(factor.shape[0], *(1,) * (product.ndim - 1), -1)
+    # An einsum, because its transposes are products of matrices: sums over the last axis are not vectorised on CPUs.
+    flat = jnp.einsum("kp,kn->kpn", product.reshape(product.shape[0], -1), factor, precision="highest")
+    return flat.reshape(*product.shape, -1)
 
 
 def _pointwise(product: Array, factor: Array) -> Array:
