@@ -5,7 +5,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: demo test lint types pytest format clean
 
 demo: $(INSTALLED)
-	$(VENV)/bin/python examples/your_own_pde.py
+	$(VENV)/bin/seponet train burgers --recipe quick --out runs/demo --overwrite
 
 test: lint types pytest
 

@@ -91,7 +91,7 @@ def theirs(name: str, points: int, block: int, functions: int = 100) -> Callable
 
     def step() -> None:
         for _ in range(block):
-            loss, gradient = module.apply_model_SepONet(box[0], *batch)
+            _, gradient = module.apply_model_SepONet(box[0], *batch)
             box[0], box[1] = train.update(gradient, optimizer, box[1], box[0])
         jax.block_until_ready(box[0])
 
@@ -182,7 +182,7 @@ MEMORY_CASES = [
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("time", "memory"))
-    parser.add_argument("--case", action="append", help="a case by name; all by default")
+    parser.add_argument("--case", action="append", help="a case, as it is printed; all by default")
     parser.add_argument("--repeats", type=int, default=21)
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -201,7 +201,8 @@ def main() -> None:
                 flush=True,
             )
     else:
-        for name, points, functions in MEMORY_CASES:
+        chosen = [c for c in MEMORY_CASES if not arguments.case or f"{c[0]} {c[1]} {c[2]}" in arguments.case]
+        for name, points, functions in chosen:
             command = [sys.executable, __file__, "memory", "--one", name, str(points), str(functions)]
             rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
             r = rows[-1]

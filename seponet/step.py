@@ -37,9 +37,11 @@ class Data(eqx.Module):
 
 
 class Batch(eqx.Module):
-    """The functions and points of a step, and for each function one over the loss of its lift."""
+    """The functions of a step and their values at the sensors, its points, and for each function one over the loss of
+    its lift."""
 
     inputs: dict[str, Functions]
+    code: dict[str, Float[Array, "functions *_"]]
     collocation: Collocation
     scale: Float[Array, " functions"]
 
@@ -122,17 +124,20 @@ class Stepper:
         inputs = self.problem.sample(for_inputs, self.config.functions) if self.problem.inputs else {}
         collocation = self.sampler.draw(for_points, state.density)
         functions = self.config.functions if inputs else 1
-        if not self.config.normalise:
-            return Batch(inputs, collocation, jnp.ones(functions))
         model = eqx.combine(state.weights, self.frozen)
+        code = model.encode(inputs)
+        if not self.config.normalise:
+            return Batch(inputs, code, collocation, jnp.ones(functions))
         losses = jnp.sum(self.weights[:, None] * lift_losses(model, inputs, collocation, functions), axis=0)
-        return Batch(inputs, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30))
+        return Batch(inputs, code, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30))
 
     def loss(self, weights: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, Losses]:
         """The weighted sum over terms, averaged over functions, plus that of supervised pairs."""
         model = eqx.combine(weights, self.frozen)
         scaled = (self.weights * balance)[:, None] * batch.scale[None] / batch.scale.shape[0]
-        losses = physics_loss(model, batch.inputs, batch.collocation, scaled, self.rows, self.config.causality)
+        losses = physics_loss(
+            model, batch.inputs, batch.collocation, scaled, self.rows, self.config.causality, batch.code
+        )
         if self.data is None:
             return losses.total, losses
         return losses.total + self.config.data_weight * self._data_loss(model, step), losses
