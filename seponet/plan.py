@@ -106,7 +106,7 @@ def choose_rows(model: OperatorNetwork, config: TrainConfig) -> int:
 
 
 def rows_in_cache(functions: int, where: Where, item: int) -> int:
-    """As many rows as keep the values of one atom in the cache, or up to half as many if that pads the last slab less."""
+    """As many rows as keep the values of one atom in the cache, or as few as half of that to pad the last slab less."""
     total = where.shape[0]
     most = max(1, min(total, CACHE_BYTES // (functions * math.prod(where.shape[1:]) * item)))
     return min(range(-(-most // 2), most + 1), key=lambda rows: (-(-total // rows) * rows, -rows))
