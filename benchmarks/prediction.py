@@ -1,10 +1,10 @@
 """What a trained operator costs and reaches: prediction against the reference solver, and Gauss-Newton refinement.
 
     seponet train burgers --recipe quick --out runs/burgers
-    OPENBLAS_NUM_THREADS=1 python benchmarks/operator.py runs/burgers
+    OPENBLAS_NUM_THREADS=1 python benchmarks/prediction.py runs/burgers
 
 (Cholesky factorisations of this size are slower on several threads than on one.)
-Times are medians in one run. The reference solver is timed at its converged resolution, batched over the same functions.
+Times are medians in one run. The reference solver is timed at its converged resolution, batched over the functions.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main() -> None:
         }
     for key, value in rows.items():
         print(f"{key}: {value}")
-    store("operator", {"machine": machine(), **rows})
+    store("prediction", {"machine": machine(), **rows})
 
 
 if __name__ == "__main__":
