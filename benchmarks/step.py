@@ -22,7 +22,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from results import machine, store
+from results import RESULTS, machine, store
 
 from seponet import nn
 from seponet.plan import plan
@@ -179,6 +179,20 @@ MEMORY_CASES = [
 ]
 
 
+def keep(name: str, rows: list[dict[str, Any]]) -> None:
+    """Store rows beside those of other cases that were measured before; each says when and on what."""
+    path = RESULTS / f"{name}.json"
+    before = json.loads(path.read_text())["rows"] if path.exists() else []
+
+    def case(row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(row.get(key) for key in ("case", "problem", "points", "functions"))
+
+    here = machine()
+    new = {case(row): {**row, "machine": here} for row in rows}
+    merged = {**{case(row): row for row in before}, **new}
+    store(name, {"rows": list(merged.values())})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("time", "memory"))
@@ -211,7 +225,7 @@ def main() -> None:
                 f"(planned {r['planned_bytes'] / 2**20:7.1f}), process {r['process_bytes'] / 2**20:7.0f} MiB",
                 flush=True,
             )
-    store(f"step_{arguments.what}", {"machine": machine(), "rows": rows})
+    keep(f"step_{arguments.what}", rows)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,16 @@ import optax
 from .schedules import cosine, exponential, warmup_stable_decay
 from .soap import soap
 
+
+def adam(
+    learning_rate: optax.ScalarOrSchedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+) -> optax.GradientTransformation:
+    """Adam on all weights as one vector: a few sweeps over it instead of several for each of many small arrays."""
+    return optax.flatten(optax.adam(learning_rate, b1, b2, eps))
+
+
 OPTIMIZERS: Mapping[str, Callable[..., optax.GradientTransformation]] = {
-    "adam": optax.adam,
+    "adam": adam,
     "muon": optax.contrib.muon,
     "soap": soap,
 }
