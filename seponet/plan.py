@@ -73,7 +73,7 @@ def plan(model: OperatorNetwork, functions: int, points: int | Mapping[str, int]
         features = model.features(where, boundary, request)
         inputs = model.problem.sample(jax.random.key(0), functions)
         dtype = where.points[0].dtype
-        slab = min(rows or rows_in_cache(functions, where, dtype.itemsize), where.shape[0])
+        slab = min(rows or rows_in_cache(max(functions, model.laid_out), where, dtype.itemsize), where.shape[0])
         costs["rows"] = slab
         costs["bytes"] = _networks(model, features, inputs)
         for term in terms:
@@ -102,13 +102,16 @@ def choose_rows(model: OperatorNetwork, config: TrainConfig) -> int:
     functions = config.functions if model.problem.inputs else 1
     sampler = Sampler.of(model.problem.domain, config.points, config.sampling, not model.separable)
     where = eqx.filter_eval_shape(lambda: sampler.draw(jax.random.key(0), sampler.density()).where)
-    return rows_in_cache(functions, where, jnp.result_type(float).itemsize)
+    return rows_in_cache(max(functions, model.laid_out), where, jnp.result_type(float).itemsize)
 
 
-def rows_in_cache(functions: int, where: Where, item: int) -> int:
-    """As many rows as keep the values of one atom in the cache, or as few as half of that to pad the last slab less."""
+def rows_in_cache(width: int, where: Where, item: int) -> int:
+    """As many rows as keep one array in the cache, or as few as half of that to pad the last slab less.
+
+    `width` is what an array holds at every place: values of all functions, or all basis functions.
+    """
     total = where.shape[0]
-    most = max(1, min(total, CACHE_BYTES // (functions * math.prod(where.shape[1:]) * item)))
+    most = max(1, min(total, CACHE_BYTES // (width * math.prod(where.shape[1:]) * item)))
     return min(range(-(-most // 2), most + 1), key=lambda rows: (-(-total // rows) * rows, -rows))
 
 

@@ -43,6 +43,10 @@ class DeepONet(OperatorNetwork):
     rank: int = eqx.field(static=True)
     whitening: Whitening | None = None
 
+    @property
+    def laid_out(self) -> int:
+        return len(self.problem.fields) * self.rank
+
     def coefficient_shape(self) -> tuple[int, ...]:
         return (len(self.problem.fields), self.rank)
 
@@ -102,6 +106,10 @@ class RepeatedDeepONet(OperatorNetwork):
     def __check_init__(self) -> None:
         if self.exact:
             raise ValueError(f"RepeatedDeepONet imposes conditions softly only; got exact={self.exact}. Use DeepONet.")
+
+    @property
+    def laid_out(self) -> int:
+        return len(self.problem.fields) * self.rank
 
     def coefficient_shape(self) -> tuple[int, ...]:
         return (len(self.problem.fields), self.rank)

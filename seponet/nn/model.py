@@ -41,6 +41,11 @@ class OperatorNetwork(eqx.Module):
     branch: eqx.AbstractVar[Branch | Constant]
     whitening: eqx.AbstractVar[Whitening | None]
 
+    @property
+    @abc.abstractmethod
+    def laid_out(self) -> int:
+        """How many basis functions are held at every place while residuals are computed."""
+
     @abc.abstractmethod
     def coefficient_shape(self) -> tuple[int, ...]:
         """The shape of one function's coefficients, the fields first."""

@@ -39,6 +39,10 @@ class SepONet(OperatorNetwork):
     decoder: CP | Tucker = eqx.field(static=True)
     whitening: Whitening | None = None
 
+    @property
+    def laid_out(self) -> int:
+        return self.decoder.laid_out
+
     def coefficient_shape(self) -> tuple[int, ...]:
         return (len(self.problem.fields), *self.decoder.shape(len(self.trunks)))
 
