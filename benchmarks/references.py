@@ -3,6 +3,7 @@
 python benchmarks/references.py
 """
 
+import argparse
 import time
 
 import numpy as np
