@@ -17,7 +17,7 @@ from .nn.model import OperatorNetwork
 from .recipe import TrainConfig
 from .sampling import Sampler
 
-CACHE_BYTES = 1 << 21
+CACHE_BYTES = 7 << 18
 """What one array of a slab should fit in; half and twice as much were slower on two cores with 32 MiB of cache."""
 
 
