@@ -1,7 +1,5 @@
 """`seponet predict`."""
 
-import os
-import tempfile
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ..atomic import replacing
 from ..domain import Domain
 from ..folder import RunFolder
 from ..problem import Problem
@@ -96,18 +95,11 @@ def uniform(domain: Domain, name: str, count: int) -> np.ndarray:
 
 
 def _write(predicted: xr.DataArray | xr.Dataset, output: Path) -> None:
-    handle, temporary = tempfile.mkstemp(dir=output.absolute().parent, suffix=output.suffix, prefix=f".{output.stem}-")
-    os.close(handle)
-    try:
+    with replacing(output) as fresh:
         if output.suffix == ".nc":
-            predicted.to_netcdf(temporary, engine="netcdf4")
+            predicted.to_netcdf(fresh, engine="netcdf4")
         else:
-            np.save(temporary, _array(predicted))
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, output)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+            np.save(fresh, _array(predicted))
 
 
 def _array(predicted: xr.DataArray | xr.Dataset) -> np.ndarray:
