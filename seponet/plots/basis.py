@@ -11,7 +11,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter
 from scipy.optimize import linear_sum_assignment
 
 from ..nn.decoders import CP
@@ -178,9 +178,11 @@ def _of_field(table: xr.DataArray, field: str | None) -> xr.DataArray:
 
 
 def _normalise(values: np.ndarray) -> np.ndarray:
+    """Each row with the maximum one, and positive where it first comes near it."""
     values = np.asarray(values, np.float64)
-    peaks = np.take_along_axis(values, np.argmax(np.abs(values), axis=1)[:, None], axis=1)
-    return values / np.where(peaks == 0, 1.0, peaks)
+    peaks = np.max(np.abs(values), axis=1, keepdims=True)
+    first = np.argmax(np.abs(values) >= 0.5 * peaks, axis=1)[:, None]
+    return values * np.sign(np.take_along_axis(values, first, axis=1)) / np.where(peaks == 0, 1.0, peaks)
 
 
 def _draw_factors(figure: Figure, axes: Axes, points: np.ndarray, values: np.ndarray, title: str, name: str) -> None:
@@ -221,6 +223,7 @@ def _draw_distances(axes: Axes, values: np.ndarray, name: str) -> None:
     axes.set_yscale("log")
     # Whole decades: within one, the ticks would have no round labels.
     axes.set_ylim(10 ** np.floor(np.log10(shown.min()) - 0.1), 10 ** np.ceil(np.log10(shown.max()) + 0.1))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(0.5, values.shape[0] + 0.5)
     axes.xaxis.set_major_locator(_whole_numbers())
     style_lines(axes, f"analytic, outside the model's span, {symbol(name)}", "$k$", "part of the norm (%)")
