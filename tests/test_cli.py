@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -217,6 +218,51 @@ def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet, capsys):
     assert report["interrupted"]
     assert main(["info", str(killed), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == f"stopped after {report['steps']} of 100000 steps"
+
+
+FULL = """
+mount -t tmpfs -o size=100k tmpfs "$1" || exit 77
+cd "$1"
+"$2" -m seponet train heat --recipe "$3" --out run --quiet --functions 0 --no-figures
+test $? -eq 1 || exit 78
+mount -o remount,size=10m tmpfs "$1" || exit 77
+"$2" -m seponet train --resume --out run --quiet --functions 0 --no-figures
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="a small disk of one's own needs the namespaces of Linux")
+def test_a_full_disk_is_named_and_the_run_goes_on_when_there_is_room(seponet, environment, tmp_path):
+    given = [str(tmp_path), sys.executable, str(seponet.folder / "tiny.toml")]
+    command = ["unshare", "-rm", "sh", "-c", FULL, "sh", *given]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no disk can be mounted here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert re.match(r"seponet train: checkpoint \d+ needs about 1.\d MB in .* and 0.1 MB are free: make room", line)
+
+
+def test_an_interrupt_ends_with_a_checkpoint(seponet, environment):
+    command = [sys.executable, "-m", "seponet", "train", "heat", "--recipe", "tiny.toml", "--out", "interrupted"]
+    process = subprocess.Popen(
+        [*command, "--set", "train.steps=100000"],
+        cwd=seponet.folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    metrics, deadline = seponet.folder / "interrupted" / "metrics.jsonl", time.monotonic() + 200
+    while not metrics.exists() or not metrics.read_text():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, shown = process.communicate(timeout=200)
+    assert process.returncode == 1
+    assert shown.splitlines()[-1].endswith("go on with: seponet train --resume --out interrupted")
+    report = json.loads((seponet.folder / "interrupted" / "report.json").read_text())
+    assert report["interrupted"]
+    assert (seponet.folder / "interrupted" / "checkpoints" / str(report["steps"])).is_dir()
 
 
 def test_corrupt_checkpoints_are_named(finished, tmp_path, capsys):
