@@ -16,10 +16,12 @@ T = TypeVar("T")
 
 
 def share(functions: T) -> T:
-    """Arrays with the functions first, split over the axis "functions" of the mesh in use; as they are without one.
+    """Arrays with the functions first, split over the axis "functions" of the mesh in use.
 
     All that follows in a compiled step is then split likewise by the compiler, and gradients are summed over devices.
+    Without such a mesh, or if there is no even split, they stay as they are.
     """
-    if FUNCTIONS not in jax.sharding.get_abstract_mesh().axis_names:
+    devices = jax.sharding.get_abstract_mesh().shape.get(FUNCTIONS, 1)
+    if devices == 1 or any(leaf.shape[0] % devices for leaf in jax.tree.leaves(functions)):
         return functions
     return jax.lax.with_sharding_constraint(functions, PartitionSpec(FUNCTIONS))
