@@ -21,6 +21,7 @@ from .conditions import Face, Term
 from .constraints import Evaluator
 from .features import Features, Weighted, places_of, request_of
 from .locations import Where
+from .norm import WeakNorm
 
 
 class Collocation(eqx.Module):
@@ -72,6 +73,7 @@ def physics_loss(
     rows: int | None = None,
     causality: float = 0.0,
     code: Mapping[str, Array] | None = None,
+    norm: WeakNorm | None = None,
 ) -> Losses:
     """sum over terms e and functions f of weights[e, f] times the mean squared residual.
 
@@ -84,6 +86,7 @@ def physics_loss(
         later is learned once what happens earlier is (Wang et al. 2024). The first axis is then time, in ascending
         order.
     - `code`: the encoded inputs, if they are known already.
+    - `norm`: of the equations' residuals; by default their mean square. It needs all rows in one slab.
     """
     terms = model.problem.terms(model.exact)
     where = collocation.where
@@ -95,7 +98,9 @@ def physics_loss(
     faces = [term for term in terms if term.face is not None]
     count = len(equations)
     functions = coefficients.shape[0]
-    interior = _Interior(equations, model, inputs, lifts, collocation, functions, rows or where.shape[0], causality)
+    interior = _Interior(
+        equations, model, inputs, lifts, collocation, functions, rows or where.shape[0], causality, norm
+    )
     inner, inner_table = interior(coefficients, features[None], weights[:count])
     outer_table: list[Array] = []
     for term in faces:
@@ -146,9 +151,6 @@ class _Nothing(eqx.Module):
     def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
         return jnp.zeros(self.values, self.dtype)
 
-    def numbers(self, functions: int, places: int) -> int:
-        return 0
-
     def flops(self, field: int, combination: Weighted) -> int:
         return 0
 
@@ -172,6 +174,7 @@ class _Interior:
         functions: int,
         rows: int,
         causality: float,
+        norm: WeakNorm | None,
     ) -> None:
         self.terms, self.model, self.inputs, self.lifts = terms, model, inputs, lifts
         self.where, self.functions, self.causality = collocation.where, functions, causality
@@ -182,6 +185,11 @@ class _Interior:
         first, *self.other_weights = collocation.weights
         first = jnp.full((total,), 1 / total) if first is None else first
         self.row_weights = jnp.pad(first, (0, self.padding))
+        self.norm = norm
+        if norm is not None:
+            if self.slabs > 1:
+                raise ValueError(f"a weak norm needs all {total} rows in one slab; got {self.rows}")
+            self.row_weights = jnp.ones_like(first)
         self.where = _pad(self.where, self.padding)
         # Whatever does not vary along the rows is computed once, outside of the sweep.
         self.fixed = [self._known(term, self.where) for term in terms]
@@ -249,7 +257,11 @@ class _Interior:
             fused, moving = self._known(term, where)
             known = jax.tree.map(lambda f, m: f if f.shape == m.shape else m, fixed[1], moving)
             residual = evaluate_term(term, fused, known, self.model.problem.fields, coefficients, features)
-            made.append(_average(residual**2, (None, *self.other_weights), keep=2))
+            if self.norm is not None:
+                squares = self.norm.squares(residual)
+                made.append(jnp.sum(squares, axis=tuple(range(2, squares.ndim))))
+            else:
+                made.append(_average(residual**2, (None, *self.other_weights), keep=2))
         return jnp.stack(made)
 
     def _known(self, term: Term, where: Where) -> tuple[Any, Known]:

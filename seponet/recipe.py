@@ -26,6 +26,8 @@ class TrainConfig:
     - `resample`: steps between new functions and points.
     - `weights`: by axis, the weight of the soft conditions on its faces; "equation" is that of the equations.
     - `normalise`: divide the loss of each function by that of its lift alone, so that all functions count alike.
+    - `weakness`: the order m of the norm of the equations' residuals (`norm.WeakNorm`): 0 is their mean square, a
+        positive one counts fine structure less. It needs "gauss" sampling and all rows in one slab.
     - `causality`: see `loss.physics_loss`; 0 is off.
     - `balance`: steps between two updates of weights that make the gradients of all terms equally long; 0 is off.
     - `whitening`: "none", "diagonal" or "full" (`conditioning.whiten`); `amplitude` is its amplitude.
@@ -50,6 +52,7 @@ class TrainConfig:
     resample: int = 2
     weights: Mapping[str, float] = field(default_factory=dict)
     normalise: bool = True
+    weakness: float = 0.0
     causality: float = 0.0
     balance: int = 0
     whitening: str = "none"

@@ -16,6 +16,7 @@ from .locations import Grid
 from .loss import Collocation, Losses, lift_losses, physics_loss
 from .nn.fixed import trainable
 from .nn.model import OperatorNetwork
+from .norm import WeakNorm
 from .optim import average, make_optimizer, make_schedule
 from .recipe import TrainConfig
 from .sampling import Density, Sampler
@@ -99,6 +100,10 @@ class Stepper:
         self.sampler = Sampler.of(self.problem.domain, config.points, config.sampling, not model.separable)
         self.weights = _term_weights(self.terms, config)
         self.optimizer = _optimizer(config)
+        self.norm = None
+        if config.weakness:
+            _check_weak(self.sampler, rows)
+            self.norm = WeakNorm.of(self.problem.domain, self.sampler.counts, config.weakness)
         self.trained, self.frozen = eqx.partition(model, trainable(model))
         self.run = eqx.filter_jit(self._run)
 
@@ -137,7 +142,7 @@ class Stepper:
         model = eqx.combine(weights, self.frozen)
         scaled = (self.weights * balance)[:, None] * batch.scale[None] / batch.scale.shape[0]
         losses = physics_loss(
-            model, batch.inputs, batch.collocation, scaled, self.rows, self.config.causality, batch.code
+            model, batch.inputs, batch.collocation, scaled, self.rows, self.config.causality, batch.code, self.norm
         )
         if self.data is None:
             return losses.total, losses
@@ -232,6 +237,18 @@ def _term_weights(terms: tuple[Term, ...], config: TrainConfig) -> Float[Array, 
         return float(config.weights.get(term.name, config.weights.get(group, 1.0)))
 
     return jnp.asarray([weight(term) for term in terms])
+
+
+def _check_weak(sampler: Sampler, rows: int) -> None:
+    if set(sampler.methods) != {"gauss"}:
+        raise ValueError(
+            f"train.weakness needs train.sampling = 'gauss'; got {', '.join(sorted(set(sampler.methods)))}"
+        )
+    if rows < sampler.counts[0]:
+        raise ValueError(
+            f"train.weakness needs all {sampler.counts[0]} rows in one slab and got slabs of {rows}; set train.rows = "
+            f"{sampler.counts[0]}, or use fewer points or functions"
+        )
 
 
 def _optimizer(config: TrainConfig) -> optax.GradientTransformation:
