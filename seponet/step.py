@@ -19,6 +19,7 @@ from .nn.model import OperatorNetwork
 from .optim import average, make_optimizer, make_schedule
 from .recipe import TrainConfig
 from .sampling import Density, Sampler
+from .sharding import share
 
 
 class Data(eqx.Module):
@@ -121,7 +122,7 @@ class Stepper:
         """The functions and points that a step uses."""
         key = jax.random.fold_in(self.key, state.step // self.config.resample)
         for_inputs, for_points = jax.random.split(key)
-        inputs = self.problem.sample(for_inputs, self.config.functions) if self.problem.inputs else {}
+        inputs = share(self.problem.sample(for_inputs, self.config.functions)) if self.problem.inputs else {}
         collocation = self.sampler.draw(for_points, state.density)
         functions = self.config.functions if inputs else 1
         model = eqx.combine(state.weights, self.frozen)
