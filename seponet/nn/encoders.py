@@ -140,12 +140,12 @@ class Transformed(AbstractEncoder):
     - `encoder`: made from samples that were transformed in the same way.
     """
 
+    shape: tuple[int, ...] = eqx.field(static=True)
     name: str = eqx.field(static=True)
     encoder: AbstractEncoder
 
-    @property
-    def shape(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.encoder.shape
+    def __init__(self, name: str, encoder: AbstractEncoder) -> None:
+        self.shape, self.name, self.encoder = encoder.shape, name, encoder
 
     @property
     def size(self) -> int:
