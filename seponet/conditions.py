@@ -50,6 +50,7 @@ class LinearCondition:
     field: str
     trace: Trace
     data: Expression
+    implied: bool = False
 
     def term(self) -> Term:
         """The same condition as a soft residual."""
@@ -84,13 +85,16 @@ class Value:
 class Derivative:
     """d^order s / dn^order = data on a face, along the coordinate n (at both ends in its positive direction).
 
-    A Neumann condition, or the second initial condition of an equation of second order in time.
+    A Neumann condition, or the second initial condition of an equation of second order in time. One that is `implied`
+    follows from the equation and the other conditions, as the slope of a solution at t = 0 does: it is imposed where
+    the axis is exact, which leaves less to learn, and is never a term of the loss.
     """
 
     at: Places
     equals: Data = 0.0
     field: str | None = None
     order: int = 1
+    implied: bool = False
 
     def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
         return _linear(self, (0.0,) * self.order + (1.0,), vocabulary)
@@ -157,9 +161,11 @@ def _linear(
     prefix = "" if kind == "value" else f"{kind} "
     prefix += f"{condition.order} " if isinstance(condition, Derivative) and condition.order > 1 else ""
     suffix = field if len(vocabulary.fields) > 1 else None
+    implied = isinstance(condition, Derivative) and condition.implied
     made: list[LinearCondition] = []
     for axis, node in _places(condition.at, vocabulary.domain, condition):
-        made.append(LinearCondition(prefix + _label(axis, node, suffix), axis, field, Trace(node, weights), data))
+        name = prefix + _label(axis, node, suffix)
+        made.append(LinearCondition(name, axis, field, Trace(node, weights), data, implied))
     return made
 
 

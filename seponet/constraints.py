@@ -153,7 +153,7 @@ def make_lift(
             data.setdefault(condition.axis, []).append(condition.data)
     lift: Evaluator | None = None
     for projector in reversed(make_projectors(problem, field, exact)):
-        given = [None if e.is_zero else _data(e, problem.inputs, functions) for e in data[projector.name]]
+        given = [None if e.is_zero else _data(e, problem.spaces, functions) for e in data[projector.name]]
         lift = _stage(projector, given, lift)
     return lift
 

@@ -13,12 +13,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from .composition import compose
 from .expression import Symbol
 from .features import Joint, Separable
 from .functions import Functions
 from .inputs import read_inputs
 from .loss import physics_loss
 from .nn.model import OperatorNetwork
+from .nn.potentials import FromPotentials
 from .problem import Problem
 from .refine import Nodes, gauss_newton, make_collocation, quadrature_nodes
 from .serialisation import load_model, save_model
@@ -151,6 +153,21 @@ class Operator:
         """
         return self.on(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
 
+    def advance(self, u: Any = None, *, residual: bool = False, **coordinates: Any) -> xr.Dataset:
+        """The solution beyond the window of time that the model was trained on, by as many windows as it takes.
+
+        The state at the end of each window is the input of the next (`windows.py`). A Dataset of all fields, and with
+        `residual` the root mean squares of the equations in every window, (function, window): where they grow, so does
+        the error.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `residual`: whether to judge every window.
+        - `coordinates`: for each axis an array, or a number; times may lie beyond the window.
+        """
+        return compose(self, u, coordinates, residual)
+
     def residual(self, u: Any = None, *, nodes: Mapping[str, int] | None = None, memory: int = MEMORY) -> xr.Dataset:
         """The root mean square of each equation and soft condition, for each function: no reference is needed.
 
@@ -161,7 +178,7 @@ class Operator:
         - `memory`: bytes to work with, about.
         """
         with in_precision_of(self.model):
-            inputs, count = self._read(u)
+            inputs, count = self.read(u)
             counts = self._nodes(nodes)
             first, *rest = (n for _, n in counts)
             item = 8 * int(np.prod(rest)) * jnp.zeros(()).dtype.itemsize
@@ -199,7 +216,7 @@ class Operator:
         if steps < 0:
             raise ValueError(f"steps counts Gauss-Newton steps, so it is at least 0; got {steps}")
         with in_precision_of(self.model):
-            inputs, count = self._read(u)
+            inputs, count = self.read(u)
             start = self._coefficients(inputs)
             found, before, after = gauss_newton(
                 self.model, inputs, start, weights or {}, self._nodes(nodes), steps, memory
@@ -209,17 +226,19 @@ class Operator:
             )
 
     def basis(self, points: int = 201) -> dict[str, xr.DataArray]:
-        """The basis functions: for each axis its factors (field, k, axis). A DeepONet's depend on all axes together, so
-        there is one entry, (field, k, axes...), named after all of them."""
+        """The basis functions: for each axis its factors (field or potential, k, axis). A DeepONet's depend on all
+        axes together, so there is one entry, (field, k, axes...), named after all of them."""
         domain = self.problem.domain
         coordinates = {name: np.linspace(axis.lower, axis.upper, points) for name, axis in domain.axes}
         with in_precision_of(self.model):
             where, _ = locate(domain, coordinates)
             table = self.model.features(where, where, {None: frozenset({()})})[None]
         fields = {"field": list(self.problem.fields)}
+        if isinstance(table, FromPotentials):
+            table, fields = table.inner, {"potential": list(range(table.potentials.count))}
         if isinstance(table, Separable):
             factors = {name: np.asarray(t[0]) for name, t in zip(domain, table.tables, strict=True) if t is not None}
-            return {n: xr.DataArray(v, fields | {n: coordinates[n]}, ("field", "k", n)) for n, v in factors.items()}
+            return {n: xr.DataArray(v, fields | {n: coordinates[n]}, (*fields, "k", n)) for n, v in factors.items()}
         if isinstance(table, Joint):
             dims = ("field", "k", *domain)
             return {",".join(domain): xr.DataArray(np.asarray(table.tables[0]), fields | coordinates, dims)}
@@ -234,7 +253,8 @@ class Operator:
         """The operator in a folder that `save` wrote. It runs the file that defines the problem, so trust that file."""
         return cls(load_model(path))
 
-    def _read(self, u: Any) -> tuple[dict[str, Functions], int | None]:
+    def read(self, u: Any) -> tuple[dict[str, Functions], int | None]:
+        """What a user gave as batches of functions, and how many; None if it was one without a functions' axis."""
         return read_inputs(self.problem.inputs, sensors_of(self.model), u)
 
     def _nodes(self, given: Mapping[str, int] | None) -> Nodes:

@@ -9,7 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .conditions import Condition, LinearCondition, Residual, Term, jump_terms
+from .conditions import Condition, LinearCondition, Residual, Term, Value, jump_terms
+from .derived import Derived
 from .domain import Domain, order
 from .expression import Expression, Vocabulary
 from .functions import Functions, Space
@@ -42,6 +43,8 @@ class Problem:
     domain: ClassVar[Domain]
     fields: ClassVar[tuple[str, ...]] = ("s",)
     inputs: ClassVar[Mapping[str, Space]] = {}
+    derived: ClassVar[Mapping[str, Derived]] = {}
+    """Functions that follow from the inputs, and that conditions, equations and branches may name like inputs."""
     conditions: ClassVar[Sequence[Condition]] = ()
     open_axes: ClassVar[tuple[str, ...]] = ()
     """Axes that are meant to have no condition although the equation differentiates along them."""
@@ -62,7 +65,7 @@ class Problem:
         try:
             if not isinstance(self.fields, tuple) or not self.fields:
                 raise ValueError(f'fields must be a tuple of names, for instance ("s",); got {self.fields!r}')
-            vocabulary = Vocabulary(self.domain, self.fields, self.inputs)
+            vocabulary = Vocabulary(self.domain, self.fields, self.spaces)
             bodies = {n: getattr(self, n) for n in dir(type(self)) if n == "equation" or n.startswith("equation_")}
             if not bodies:
                 raise ValueError("there is no equation; write a method `equation(self, s, s_t, ...)`")
@@ -109,6 +112,27 @@ class Problem:
             f"{type(self).__name__} has no reference solver; give it a method `reference` to measure errors"
         )
 
+    def restart(self, inputs: Mapping[str, Functions], end: Mapping[str, Array]) -> dict[str, Functions]:
+        """The inputs of the next window of time, whose initial values are the fields at the end of this one.
+
+        By default each field whose initial value is declared as an input (`equals="u"`) becomes that input, and the
+        others stay. Override it where they are related in another way.
+
+        **Arguments:**
+
+        - `inputs`: of this window.
+        - `end`: each field at its end, `[functions, *grid]` on a uniform grid of the other axes.
+        """
+        data = {c.field or self.fields[0]: c.equals for c in self.conditions if isinstance(c, Value)}
+        names = {field: data.get(field) for field in self.fields}
+        if not all(isinstance(name, str) and name in self.inputs for name in names.values()):
+            raise ValueError(
+                f"{type(self).__name__} does not say how a state becomes an input: declare initial values as inputs "
+                '(Value({"t": 0}, equals="u")), or write a method `restart`'
+            )
+        fresh = {str(name): self.inputs[str(name)].fit(end[field]) for field, name in names.items()}
+        return {**{name: inputs[name] for name in self.inputs}, **fresh}
+
     reference_resolution: ClassVar[int] = 0
     """The resolution at which `reference` is converged; 0 if there is none."""
 
@@ -120,7 +144,7 @@ class Problem:
 
     def terms(self, exact: Collection[str] = ()) -> tuple[Term, ...]:
         """All residuals for a model that satisfies the conditions on the axes `exact` by construction."""
-        soft = [c.term() for c in self.linear_conditions if c.axis not in exact]
+        soft = [c.term() for c in self.linear_conditions if c.axis not in exact and not c.implied]
         jumps = [
             term
             for name, axis in self.domain.axes
@@ -136,9 +160,23 @@ class Problem:
         return max((order(symbol.alpha, axis) for symbol in symbols), default=0)
 
     def sample(self, key: PRNGKeyArray, count: int) -> dict[str, Functions]:
-        """Draw `count` of each input from its distribution."""
+        """Draw `count` of each input from its distribution; with what is derived from them."""
         keys: Array = jax.random.split(key, max(len(self.inputs), 1))
-        return {name: space.sample(keys[i], count) for i, (name, space) in enumerate(sorted(self.inputs.items()))}
+        drawn = {name: space.sample(keys[i], count) for i, (name, space) in enumerate(sorted(self.inputs.items()))}
+        return self.complete(drawn)
+
+    @property
+    def spaces(self) -> dict[str, Space]:
+        """Of everything that is given: inputs and what is derived from them."""
+        return {**self.inputs, **{name: derived.space for name, derived in self.derived.items()}}
+
+    def complete(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs with what is derived from them, unless it is there already."""
+        made = dict(inputs)
+        for name, derived in self.derived.items():
+            if name not in made:
+                made[name] = derived.compute(made)
+        return made
 
 
 def _line(method: Any) -> int:

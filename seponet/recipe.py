@@ -25,10 +25,19 @@ class TrainConfig:
     - `sampling`: "uniform", "stratified", "gauss" or "adaptive", or a mapping from axes (see `sampling.Sampler`).
     - `resample`: steps between new functions and points.
     - `weights`: by axis, the weight of the soft conditions on its faces; "equation" is that of the equations.
+    - `residual`: "pointwise", or "spectral": projected on the waves of trigonometric trunks (`galerkin.py`).
+    - `smoothing`: a spectral residual is measured in the norm |k|^-smoothing: a number, or by equation.
     - `normalise`: divide the loss of each function by that of its lift alone, so that all functions count alike.
+    - `cap`: beyond this loss, a function counts with the logarithm of its loss instead, so that no single one rules a
+        step; 0 is off.
+    - `windows`: train on states that the model itself has advanced by up to so many windows less one (`windows.py`).
+    - `pool`: how many states are kept, of which a step takes `functions`.
+    - `accept`: a state is advanced only if its loss is below this part of the lift's, and drawn anew otherwise.
+    - `ramp`: the part of the training in which the number of windows grows from 1 to `windows`.
     - `causality`: see `loss.physics_loss`; 0 is off.
     - `balance`: steps between two updates of weights that make the gradients of all terms equally long; 0 is off.
-    - `whitening`: "none", "diagonal" or "full" (`conditioning.whiten`); `amplitude` is its amplitude.
+    - `whitening`: "none", "diagonal" or "full" (`conditioning.whiten`), or "modal" for spectral residuals
+        (`galerkin.modal_weights`); `amplitude` is its amplitude.
     - `optimizer`, `optimizer_options`: "adam", "soap" or "muon", and their arguments.
     - `schedule`, `schedule_options`: "constant", "exponential", "cosine" or "warmup_stable_decay"; `rate` is the
         (highest) learning rate.
@@ -49,7 +58,14 @@ class TrainConfig:
     sampling: str | Mapping[str, str] = "stratified"
     resample: int = 2
     weights: Mapping[str, float] = field(default_factory=dict)
+    residual: str = "pointwise"
+    smoothing: float | Mapping[str, float] = 0.0
     normalise: bool = True
+    cap: float = 0.0
+    windows: int = 1
+    pool: int = 128
+    accept: float = 0.1
+    ramp: float = 0.5
     causality: float = 0.0
     balance: int = 0
     whitening: str = "none"
@@ -71,12 +87,21 @@ class TrainConfig:
     rollbacks: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("steps", "functions", "resample", "keep"):
+        for name in ("steps", "functions", "resample", "keep", "windows"):
             if getattr(self, name) < 1:
                 raise ValueError(f"train.{name} must be at least 1; got {getattr(self, name)}")
-        for name, known in (("precision", ("float32", "float64")), ("whitening", ("none", "diagonal", "full"))):
+        for name, known in (
+            ("precision", ("float32", "float64")),
+            ("whitening", ("none", "diagonal", "full", "modal")),
+            ("residual", ("pointwise", "spectral")),
+        ):
             if getattr(self, name) not in known:
                 raise ValueError(f"train.{name} must be one of {', '.join(known)}; got {getattr(self, name)!r}")
+        if self.windows > 1 and (self.resample > 1 or self.pool < self.functions):
+            raise ValueError(
+                "train.windows > 1 takes new states from the pool in every step: it needs train.resample = 1 and "
+                f"train.pool >= train.functions; got {self.resample}, {self.pool} and {self.functions}"
+            )
 
 
 @dataclass(frozen=True)
@@ -166,7 +191,7 @@ def _check_type(name: str, value: Any, annotation: str) -> Any:
         fits = isinstance(value, bool)
     elif annotation.startswith("int"):
         fits = number and isinstance(value, int)
-    elif annotation == "float":
+    elif annotation.startswith("float"):
         fits = number
     elif isinstance(value, list | tuple):
         fits = "tuple" in annotation
@@ -174,7 +199,7 @@ def _check_type(name: str, value: Any, annotation: str) -> Any:
         fits = isinstance(value, str) or value is None
     if not fits:
         raise ValueError(f"{name} must be {annotation}; got {value!r}")
-    if annotation == "float":
+    if annotation.startswith("float") and number:
         return 1.0 * cast("float", value)
     return tuple(value) if isinstance(value, list | tuple) else value
 

@@ -33,6 +33,7 @@ from .locations import Grid, Where
 from .loss import Collocation, physics_loss
 from .nn.linear import matmul
 from .nn.model import OperatorNetwork
+from .nn.potentials import FromPotentials
 from .solution import Solution
 
 LENGTHS = (1.0, 0.5, 0.25, 0.0625, 0.0)
@@ -53,6 +54,7 @@ def quadrature_nodes(model: OperatorNetwork, oversampling: float = 2.0) -> Nodes
     most = {1: 512, 2: 96, 3: 40}.get(len(names), 12)
     centre = Grid(names, tuple(jnp.full((1,), axis.lower + axis.length / 2) for _, axis in model.problem.domain.axes))
     table = jax.eval_shape(lambda: model.features(centre, centre, {None: frozenset({()})})[None])
+    table = table.inner if isinstance(table, FromPotentials) else table
     if not isinstance(table, Separable):
         return tuple((name, most // 2) for name in names)
     ranks = [t.shape[-2] for t in table.tables if t is not None]

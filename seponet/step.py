@@ -12,6 +12,7 @@ from .calculus import evaluate
 from .conditions import Term
 from .expression import Symbol
 from .functions import Functions
+from .galerkin import Galerkin
 from .locations import Grid
 from .loss import Collocation, Losses, lift_losses, physics_loss
 from .nn.fixed import trainable
@@ -20,6 +21,8 @@ from .optim import average, make_optimizer, make_schedule
 from .recipe import TrainConfig
 from .sampling import Density, Sampler
 from .sharding import share
+from .solution import Solution
+from .windows import Pool, end_of_window, start_pool, time_axis
 
 
 class Data(eqx.Module):
@@ -39,12 +42,13 @@ class Data(eqx.Module):
 
 class Batch(eqx.Module):
     """The functions of a step and their values at the sensors, its points, and for each function one over the loss of
-    its lift."""
+    its lift; with the rows of the pool that the functions come from, if there is one."""
 
     inputs: dict[str, Functions]
     code: dict[str, Float[Array, "functions *_"]]
     collocation: Collocation
     scale: Float[Array, " functions"]
+    rows: Int[Array, " functions"] | None = None
 
 
 class TrainState(eqx.Module):
@@ -56,6 +60,7 @@ class TrainState(eqx.Module):
     - `balance`: factors of the terms' weights.
     - `density`: of an adaptive sampler.
     - `rate`: a factor of the learning rate, halved whenever the run had to go back.
+    - `pool`: states that the model has advanced, if it is trained on several windows.
     """
 
     step: Int[Array, ""]
@@ -65,6 +70,7 @@ class TrainState(eqx.Module):
     balance: Float[Array, " terms"]
     density: Density
     rate: Float[Array, ""]
+    pool: Pool | None = None
 
 
 class Record(eqx.Module):
@@ -100,6 +106,13 @@ class Stepper:
         self.weights = _term_weights(self.terms, config)
         self.optimizer = _optimizer(config)
         self.trained, self.frozen = eqx.partition(model, trainable(model))
+        self.galerkin = Galerkin(config.smoothing) if config.residual == "spectral" else None
+        if self.galerkin is not None:
+            self.galerkin.check(model, self.sampler.methods)
+            # Constants, so that bases are tabulated while tracing.
+            self.nodes = self.sampler.draw(key, self.sampler.density())
+        if config.windows > 1:
+            time_axis(self.problem)
         self.run = eqx.filter_jit(self._run)
 
     def start(self) -> TrainState:
@@ -112,6 +125,9 @@ class Stepper:
             balance=jnp.ones(len(self.terms)),
             density=self.sampler.density(),
             rate=jnp.ones(()),
+            pool=start_pool(self.problem, jax.random.fold_in(self.key, 3), self.config.pool)
+            if self.config.windows > 1
+            else None,
         )
 
     def model(self, state: TrainState) -> OperatorNetwork:
@@ -122,26 +138,57 @@ class Stepper:
         """The functions and points that a step uses."""
         key = jax.random.fold_in(self.key, state.step // self.config.resample)
         for_inputs, for_points = jax.random.split(key)
-        inputs = share(self.problem.sample(for_inputs, self.config.functions)) if self.problem.inputs else {}
+        rows = None
+        if state.pool is not None:
+            rows = state.pool.draw(for_inputs, self.config.functions)
+            inputs = self.problem.complete({name: states[rows] for name, states in state.pool.states.items()})
+        else:
+            inputs = self.problem.sample(for_inputs, self.config.functions) if self.problem.inputs else {}
+        inputs = share(inputs)
         collocation = self.sampler.draw(for_points, state.density)
         functions = self.config.functions if inputs else 1
         model = eqx.combine(state.weights, self.frozen)
         code = model.encode(inputs)
         if not self.config.normalise:
-            return Batch(inputs, code, collocation, jnp.ones(functions))
-        losses = jnp.sum(self.weights[:, None] * lift_losses(model, inputs, collocation, functions), axis=0)
-        return Batch(inputs, code, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30))
+            return Batch(inputs, code, collocation, jnp.ones(functions), rows)
+        if self.galerkin is None:
+            table = lift_losses(model, inputs, collocation, functions)
+        else:
+            table = self.galerkin.table(model, inputs, self.nodes, None, functions)
+        losses = jnp.sum(self.weights[:, None] * table, axis=0)
+        return Batch(inputs, code, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30), rows)
 
-    def loss(self, weights: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, Losses]:
-        """The weighted sum over terms, averaged over functions, plus that of supervised pairs."""
+    def loss(self, weights: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, tuple[Losses, Array]]:
+        """The weighted sum over terms, averaged over functions, plus that of supervised pairs.
+
+        Also the losses of each term and function, and the coefficients.
+        """
         model = eqx.combine(weights, self.frozen)
         scaled = (self.weights * balance)[:, None] * batch.scale[None] / batch.scale.shape[0]
-        losses = physics_loss(
-            model, batch.inputs, batch.collocation, scaled, self.rows, self.config.causality, batch.code
-        )
+        coefficients = model.coefficients(batch.code)
+        losses = self._physics(model, batch, coefficients, scaled)
         if self.data is None:
-            return losses.total, losses
-        return losses.total + self.config.data_weight * self._data_loss(model, step), losses
+            return losses.total, (losses, coefficients)
+        return losses.total + self.config.data_weight * self._data_loss(model, step), (losses, coefficients)
+
+    def _physics(self, model: Any, batch: Batch, coefficients: Array, weights: Array) -> Losses:
+        if self.galerkin is not None:
+            losses = self.galerkin.loss(model, batch.inputs, self.nodes, weights, coefficients)
+            return Losses(jnp.sum(self._capped(weights, losses.table) * losses.table), losses.table)
+        solution = Solution(model, coefficients)
+        if self.config.cap:
+            # The gradient is accumulated while the loss is, so what caps it must be known before: a sweep without one.
+            still = Solution(jax.lax.stop_gradient(model), jax.lax.stop_gradient(coefficients))
+            table = physics_loss(still, batch.inputs, batch.collocation, weights, self.rows).table
+            weights = self._capped(weights, table)
+        return physics_loss(solution, batch.inputs, batch.collocation, weights, self.rows, self.config.causality)
+
+    def _capped(self, weights: Array, table: Array) -> Float[Array, "terms functions"]:
+        """Weights that hold the loss of each function at the cap: beyond it, the gradient is that of the logarithm."""
+        if not self.config.cap:
+            return weights
+        losses = jax.lax.stop_gradient(table.shape[1] * jnp.sum(weights * table, axis=0))
+        return weights * jnp.minimum(1.0, self.config.cap / jnp.maximum(losses, 1e-30))[None]
 
     def _run(self, state: TrainState, steps: Int[Array, ""]) -> tuple[TrainState, Record]:
         """`steps` steps in one dispatch; their number is not compiled in."""
@@ -160,7 +207,7 @@ class Stepper:
 
     def _step(self, state: TrainState, batch: Batch) -> tuple[TrainState, Record]:
         state = self._adjust(state, batch)
-        (loss, losses), gradient = jax.value_and_grad(self.loss, has_aux=True)(
+        (loss, (losses, coefficients)), gradient = jax.value_and_grad(self.loss, has_aux=True)(
             state.weights, state.balance, batch, state.step
         )
         updates, optimizer = self.optimizer.update(gradient, state.optimizer, state.weights)
@@ -168,11 +215,25 @@ class Stepper:
         finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(updates))
         weights = optax.apply_updates(state.weights, updates)
         mean = None if state.mean is None else average(weights, state.mean, state.step, self.config.average)
-        new = TrainState(state.step, weights, mean, optimizer, state.balance, state.density, state.rate)
+        pool = None if state.pool is None else self._advance(state, batch, losses, coefficients)
+        new = TrainState(state.step, weights, mean, optimizer, state.balance, state.density, state.rate, pool)
         kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, state)
         kept = eqx.tree_at(lambda s: s.step, kept, state.step + 1)
         terms = jnp.mean(losses.table * batch.scale[None], axis=1)
         return kept, Record(loss, terms, finite)
+
+    def _advance(self, state: TrainState, batch: Batch, losses: Losses, coefficients: Array) -> Pool | None:
+        """The pool after a step: the model takes the states whose residual is small on to the next window."""
+        if state.pool is None or batch.rows is None:
+            return None
+        model = eqx.combine(state.weights, self.frozen)
+        advanced = end_of_window(Solution(model, coefficients), model.sensors, batch.inputs)
+        key = jax.random.fold_in(jax.random.fold_in(self.key, 2), state.step)
+        fresh = self.problem.sample(key, batch.rows.shape[0])
+        relative = jnp.sum(self.weights[:, None] * losses.table, axis=0) * batch.scale
+        progress = state.step / max(self.config.ramp * self.config.steps, 1)
+        limit = jnp.minimum(1 + self.config.windows * progress, self.config.windows)
+        return state.pool.replace(batch.rows, advanced, fresh, relative < self.config.accept, limit)
 
     def _adjust(self, state: TrainState, batch: Batch) -> TrainState:
         """Slow changes: the balance of the terms, the density of adaptive points."""

@@ -68,7 +68,8 @@ class TestSet:
 def draw_functions(problem: Problem, split: str, functions: int) -> dict[str, Functions]:
     """The functions of a split, the same in every precision."""
     with jax.enable_x64(False):
-        return problem.sample(jax.random.key(SEEDS[split]), functions)
+        drawn = problem.sample(jax.random.key(SEEDS[split]), functions)
+    return {name: drawn[name] for name in problem.inputs}
 
 
 def load_testset(

@@ -17,6 +17,7 @@ from jaxtyping import PRNGKeyArray
 from .checkpoint import Checkpoints
 from .conditioning import whiten
 from .finish import finish
+from .galerkin import scale_modes
 from .nn.build import build
 from .nn.model import OperatorNetwork
 from .plan import choose_rows
@@ -208,8 +209,13 @@ class _Run:
 
 def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> OperatorNetwork:
     """Whitening by the average over a sample of functions, with the weights of the loss."""
-    stepper = Stepper(model, dataclasses.replace(config, functions=max(300, config.functions)), 1, key)
+    count = max(300 if config.whitening != "modal" else 16, config.functions)
+    stepper = Stepper(model, dataclasses.replace(config, functions=count, windows=1), 1, key)
     batch = stepper.batch(stepper.start())
+    if config.whitening == "modal":
+        if stepper.galerkin is None:
+            raise ValueError('whitening = "modal" goes with residual = "spectral"')
+        return scale_modes(model, stepper.galerkin, batch.inputs, stepper.nodes, stepper.weights, config.amplitude)
     weights = stepper.weights[:, None] * batch.scale[None] / batch.scale.shape[0]
     kind: Any = config.whitening
     return whiten(model, batch.inputs, batch.collocation, weights, kind=kind, amplitude=config.amplitude)

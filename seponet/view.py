@@ -84,6 +84,8 @@ class View:
         spaces = self.model.problem.inputs
         code, many = sensor_values(spaces, sensors_of(self.model), values)
         inputs = {name: interpolate(spaces[name], value) for name, value in code.items()}
+        if set(code) != {name for name, _ in self.model.sensors}:
+            code = self.model.encode(inputs)
         made = self._values(self._arrays, self.model.coefficients(code), inputs, self._table, None)
         made = {str(symbol): value if many else value[0] for symbol, value in zip(self.symbols, made, strict=True)}
         made = {name: value.reshape(self._kept(value)) for name, value in made.items()}
@@ -226,7 +228,10 @@ def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) ->
 
 def sensors_of(model: OperatorNetwork) -> dict[str, dict[str, int]]:
     """For each input of a model its number of sensors along each axis."""
-    return {name: dict(counts) for name, counts in model.sensors}
+    made = {name: dict(counts) for name, counts in model.sensors}
+    any_axis = {axis: n for counts in made.values() for axis, n in counts.items()}
+    spaces = model.problem.inputs
+    return {name: made.get(name) or {a: any_axis[a] for a in space.domain} for name, space in spaces.items()}
 
 
 def _starts(total: int, size: int) -> list[int]:

@@ -9,6 +9,7 @@ from .space import Expansion as Expansion
 from .space import Functions as Functions
 from .space import Space as Space
 from .space import expand as expand
+from .space import project as project
 from .spectral import SpectralField as SpectralField
 from .values import Scalar as Scalar
 from .values import Vector as Vector

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64, PRNGKeyArray
 
-from ..basis import Fourier
+from ..basis import Fourier, quadrature
 from ..domain import Domain, MultiIndex, add, multi_index
 from ..locations import Where
-from .space import Space, expand, normal
+from .space import Functions, Space, expand, normal, project
 from .spectral import eigenvalues, truncate
 
 TAIL = 1e-10
@@ -89,6 +89,30 @@ class SolenoidalField(Space):
         along = expand(parameters, self.bases, where, add(alpha, multi_index(**{y: 1})))
         across = expand(parameters, self.bases, where, add(alpha, multi_index(**{x: 1})))
         return jnp.stack([along, -across])
+
+    def fit(self, values: Float[Array, "2 n *grid"]) -> Functions:
+        """The divergence-free part without mean: its stream function has the vorticity of `values`."""
+        (along, across), (x, y) = (project(v, self.bases) for v in values), (_slope(basis) for basis in self.bases)
+        d_x, d_y = (jnp.asarray(d, values.dtype) for d in (x, y))
+        turn = jnp.einsum("ij,njk->nik", d_x, across, precision="highest")
+        turn = turn - jnp.einsum("ij,nkj->nki", d_y, along, precision="highest")
+        return Functions(self, turn * jnp.asarray(self.inverse_laplacian, values.dtype)[None])
+
+    @property
+    def inverse_laplacian(self) -> Float64[np.ndarray, "size size"]:
+        """Of minus the Laplacian, on coefficients; zero for the constant."""
+        sizes = self.deviations.shape
+        axes = (axis for _, axis in self.domain.axes)
+        square = np.add.outer(*(eigenvalues(axis, n // 2) for axis, n in zip(axes, sizes, strict=True)))
+        return np.where(square > 0, 1 / np.where(square > 0, square, 1), 0)
+
+
+@functools.cache
+def _slope(basis: Fourier) -> Float64[np.ndarray, "size size"]:
+    """The derivative, on coefficients."""
+    points, weights = quadrature(basis.axis, basis.size)
+    values, slopes = basis.table(points, 1)
+    return (weights[:, None] * values).T @ slopes
 
 
 @functools.cache

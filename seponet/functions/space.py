@@ -1,5 +1,6 @@
 """Spaces of input functions, and batches of functions drawn from them."""
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +37,14 @@ class Space(ABC):
     def sample(self, key: PRNGKeyArray, n: int) -> "Functions":
         """Draw `n` functions; deterministic in the key, and may be called in a `jit`."""
         return Functions(self, self.draw(key, n))
+
+    def fit(self, values: Float[Array, "..."]) -> "Functions":
+        """The functions of this space that are nearest to values `[n, *grid]` on a uniform grid (see `sensors`);
+        components lead. The way back from a solution to an input."""
+        raise ValueError(
+            f"a {type(self).__name__} is not a linear expansion, so values on a grid can't be mapped into it; use a "
+            "space like SpectralField or SolenoidalField, or give it a method `fit`"
+        )
 
     def sensors(self, counts: int | Mapping[str, int]) -> Grid:
         """A uniform grid: with both ends on an interval, without the duplicate end on a circle."""
@@ -115,6 +124,29 @@ class Expansion(Space):
 
     def evaluate(self, parameters: PyTree[Array], where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
         return expand(parameters, self.bases, where, alpha)
+
+    def fit(self, values: Float[Array, "n *grid"]) -> "Functions":
+        return Functions(self, project(values, self.bases))
+
+
+def project(values: Float[Array, "n *grid"], bases: tuple[Basis, ...]) -> Float[Array, "n *sizes"]:
+    """The coefficients of the expansion nearest to values on a uniform grid; functions too fine for it get none."""
+    for basis, count in zip(bases, values.shape[1:], strict=True):
+        matrix = jnp.asarray(_nearest(basis, count), values.dtype)
+        # Contracts the first remaining axis of the grid and appends the basis, so the axes end up in order.
+        values = jnp.tensordot(values, matrix, ((1,), (1,)), precision="highest")
+    return values
+
+
+@functools.cache
+def _nearest(basis: Basis, count: int) -> Float64[np.ndarray, "size count"]:
+    """Least squares over as many of the first functions as the points can tell apart."""
+    axis = basis.axis
+    table = basis.table(np.linspace(axis.lower, axis.upper, count, endpoint=not axis.periodic))[0]
+    known = min(count, basis.size)
+    while np.linalg.cond(table[:, :known]) > 1e3:
+        known -= 1
+    return np.pad(np.linalg.pinv(table[:, :known]), ((0, basis.size - known), (0, 0)))
 
 
 def normal(key: PRNGKeyArray, n: int, deviations: Float64[np.ndarray, "*sizes"]) -> Float[Array, "n *sizes"]:

@@ -11,6 +11,7 @@ from jaxtyping import PRNGKeyArray
 
 from ..basis import Chebyshev, Fourier, Legendre, Orthonormal, Sine
 from ..constraints import make_projectors
+from ..nodal import Nodal
 from ..problem import Problem
 from .branch import Branch, Constant
 from .cnn import CNN
@@ -18,13 +19,15 @@ from .decoders import CP, Tucker
 from .deeponet import DeepONet, RepeatedDeepONet
 from .encoders import PCA, TRANSFORMS, AbstractEncoder, Flatten, Standardise, Transformed
 from .features import Affine, Chain, Coordinatewise, PeriodicFeatures
+from .grid_core import field_branch, make_potentials
 from .mlp import MLP
 from .model import OperatorNetwork, Sensors, sense
 from .modified_mlp import ModifiedMLP
+from .potentials import Potentials
 from .seponet import SepONet
 from .trunks import BasisTrunk, NetworkTrunk, Trunk
 
-BASES = {"fourier": Fourier, "legendre": Legendre, "chebyshev": Chebyshev, "sine": Sine}
+BASES = {"fourier": Fourier, "legendre": Legendre, "chebyshev": Chebyshev, "sine": Sine, "nodal": Nodal}
 NETWORKS = {"mlp": MLP, "modified_mlp": ModifiedMLP}
 
 
@@ -38,15 +41,20 @@ class ModelConfig:
     - `decoder`: "cp" or "tucker", of a SepONet.
     - `rank`: the number of basis functions; for Tucker that of each axis, a number or a mapping from axes.
     - `exact`: the axes whose conditions hold by construction: "all", "none" or a list.
-    - `trunk`: "mlp", "modified_mlp", one of the classical bases "fourier", "legendre", "chebyshev", "sine", or
-        "classical" (Fourier on periodic axes, Legendre on others); or a mapping from axes to these.
+    - `trunk`: "mlp", "modified_mlp", one of the classical bases "fourier", "nodal" (the coefficients are values on a
+        uniform grid of a circle), "legendre", "chebyshev", "sine", or "classical" (Fourier on periodic axes, Legendre
+        on others); or a mapping from axes to these.
     - `trunk_width`, `trunk_depth`, `trunk_activation`, `trunk_final`: of learned trunks.
     - `wavenumbers`: how many periodic features a learned trunk gets along an exactly periodic axis.
     - `encoder`: "sensors" (values as they are), "standardise" or "pca".
     - `transform`: for inputs by name, what the encoder sees instead of their values: "reciprocal" or "log".
     - `sensors`: the number of sensors along each axis of an input.
     - `components`: how many principal components "pca" keeps; None keeps those above 1e-8 of the variance.
-    - `branch`: "mlp", or "cnn" for one input sampled on a grid.
+    - `output`: "fields", or "curl": two fields along two periodic axes that come from one stream function.
+    - `branch`: "mlp", "cnn" for one input sampled on a grid, or "spectral": from fields to a core that is a field over
+        nodal trunks, commuting with translations (`nn/field.py`); its depth is the number of blocks.
+    - `channels`: what a spectral branch sees, inputs and derivatives (`"u"`, `"w_x"`); by default all that is given.
+    - `reach`, `waves`: of the filters of a spectral branch.
     - `branch_width`, `branch_depth`, `branch_activation`, `skip`, `zero_last`: of the branch.
     """
 
@@ -64,12 +72,16 @@ class ModelConfig:
     transform: Mapping[str, str] = field(default_factory=dict)
     sensors: int = 128
     components: int | None = None
+    output: str = "fields"
     branch: str = "mlp"
     branch_width: int = 50
     branch_depth: int = 5
     branch_activation: str = "tanh"
     skip: bool = False
     zero_last: bool = False
+    channels: tuple[str, ...] = ()
+    reach: int = 3
+    waves: int = 8
 
 
 def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyArray, **changes: Any) -> OperatorNetwork:
@@ -91,11 +103,34 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
     kind = _choose("kind", config.kind, ("seponet", "deeponet", "deeponet_repeated"))
     if kind == "seponet":
         decoder = _decoder(problem, config)
-        trunks = _trunks(problem, config, exact, decoder.ranks(len(problem.domain)), trunk_key)
-        size = int(np.prod(decoder.shape(len(problem.domain)))) * len(problem.fields)
-        branch, sensors = _branch(problem, config, size, branch_key, sample_key)
+        potentials = make_potentials(problem, _choose("output", config.output, ("fields", "curl")))
+        trunks = _trunks(problem, config, exact, decoder.ranks(len(problem.domain)), potentials, trunk_key)
+        count = len(problem.fields) if potentials is None else potentials.count
+        size = int(np.prod(decoder.shape(len(problem.domain)))) * count
+        if config.branch == "spectral":
+            branch, sensors = field_branch(
+                problem,
+                trunks,
+                size,
+                config.channels,
+                sample_key=sample_key,
+                width=config.branch_width,
+                blocks=config.branch_depth,
+                reach=config.reach,
+                waves=config.waves,
+                key=branch_key,
+            )
+        else:
+            branch, sensors = _branch(problem, config, size, branch_key, sample_key)
         return SepONet(
-            problem=problem, exact=exact, sensors=sensors, branch=branch, trunks=trunks, decoder=decoder, whitening=None
+            problem=problem,
+            exact=exact,
+            sensors=sensors,
+            branch=branch,
+            trunks=trunks,
+            decoder=decoder,
+            whitening=None,
+            potentials=potentials,
         )
     rank = config.rank
     if not isinstance(rank, int):
@@ -160,9 +195,19 @@ def _per_axis(problem: Problem, trunk: str | Mapping[str, str]) -> dict[str, str
 
 
 def _trunks(
-    problem: Problem, config: ModelConfig, exact: tuple[str, ...], ranks: tuple[int, ...], key: PRNGKeyArray
+    problem: Problem,
+    config: ModelConfig,
+    exact: tuple[str, ...],
+    ranks: tuple[int, ...],
+    potentials: Potentials | None,
+    key: PRNGKeyArray,
 ) -> tuple[Trunk, ...]:
     found = [{p.name: p for p in make_projectors(problem, field, exact)} for field in problem.fields]
+    if potentials is not None:
+        # A potential vanishes where its derivatives along other axes must, so the fields' conditions have to agree.
+        if any(own != found[0] for own in found):
+            raise ValueError("fields that come from a potential need the same kinds of exact conditions")
+        found = found[:1] * potentials.count
     kinds = _per_axis(problem, config.trunk)
     keys = jax.random.split(key, len(ranks))
     made: list[Trunk] = []
@@ -170,21 +215,24 @@ def _trunks(
         projectors = tuple(own.get(name) for own in found)
         if kinds[name] in BASES:
             family = BASES[kinds[name]]
-            if family is Fourier and not axis.periodic:
+            if family in (Fourier, Nodal) and not axis.periodic:
                 raise ValueError(
-                    f"a Fourier trunk needs a periodic axis; {name} is an interval: use legendre or chebyshev"
+                    f"a {kinds[name]} trunk needs a periodic axis; {name} is an interval: use legendre or chebyshev"
                 )
-            if axis.periodic and name in exact and family is not Fourier:
+            if axis.periodic and name in exact and family not in (Fourier, Nodal):
                 raise ValueError(
                     f"{kinds[name]} functions aren't periodic; use fourier along {name}, or impose {name} softly"
                 )
             traces = [p.traces if p is not None else () for p in projectors]
-            made.append(BasisTrunk(tuple(Orthonormal(family, axis, ranks[i], t) for t in traces)))
+            if family is Nodal:
+                made.append(BasisTrunk((Nodal(axis, ranks[i]),) * len(traces)))
+            else:
+                made.append(BasisTrunk(tuple(Orthonormal(family, axis, ranks[i], t) for t in traces)))
         else:
             periodic = axis.periodic and name in exact
             front = PeriodicFeatures(axis.lower, axis.length, config.wavenumbers) if periodic else None
             size = front.out_size if front is not None else 1
-            network: Any = _network(config, kinds[name], size, len(problem.fields) * ranks[i], keys[i])
+            network: Any = _network(config, kinds[name], size, len(projectors) * ranks[i], keys[i])
             made.append(NetworkTrunk(network if front is None else Chain((front, network)), projectors))
     return tuple(made)
 
@@ -225,7 +273,9 @@ def _branch(
         (name, tuple((axis, config.sensors) for axis in space.domain)) for name, space in sorted(problem.inputs.items())
     )
     encoder = _choose("encoder", config.encoder, ("sensors", "standardise", "pca"))
-    if _choose("branch", config.branch, ("mlp", "cnn")) == "cnn":
+    if config.branch == "spectral":
+        raise ValueError(f'branch = "spectral" makes the core of a SepONet; got kind = {config.kind!r}')
+    if _choose("branch", config.branch, ("mlp", "cnn", "spectral")) == "cnn":
         return _cnn_branch(problem, sensors, out_size, key), sensors
     samples = problem.sample(sample_key, 1000 if encoder != "sensors" else 2)
     encoders: dict[str, AbstractEncoder] = {}

@@ -16,9 +16,8 @@ from ..domain import MultiIndex, order
 from ..features import Joint, Request, joint_features, places_of
 from ..locations import Grid, Points, Where
 from ..problem import Problem
-from .branch import Branch, Constant
-from .model import OperatorNetwork, Sensors
-from .whitening import Whitening
+from .model import AnyBranch, OperatorNetwork, Sensors
+from .whitening import Scaling
 
 
 class DeepONet(OperatorNetwork):
@@ -38,10 +37,10 @@ class DeepONet(OperatorNetwork):
     problem: Problem = eqx.field(static=True)
     exact: tuple[str, ...] = eqx.field(static=True)
     sensors: Sensors = eqx.field(static=True)
-    branch: Branch | Constant
+    branch: AnyBranch
     trunk: Callable[[Array], Array]
     rank: int = eqx.field(static=True)
-    whitening: Whitening | None = None
+    whitening: Scaling | None = None
 
     @property
     def laid_out(self) -> int:
@@ -98,10 +97,10 @@ class RepeatedDeepONet(OperatorNetwork):
     problem: Problem = eqx.field(static=True)
     exact: tuple[str, ...] = eqx.field(static=True)
     sensors: Sensors = eqx.field(static=True)
-    branch: Branch | Constant
+    branch: AnyBranch
     trunk: Callable[[Array], Array]
     rank: int = eqx.field(static=True)
-    whitening: Whitening | None = None
+    whitening: Scaling | None = None
 
     def __check_init__(self) -> None:
         if self.exact:

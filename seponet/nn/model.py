@@ -11,15 +11,20 @@ from jaxtyping import Array, Float
 
 from ..conditions import Face
 from ..constraints import Evaluator, make_lift
+from ..domain import MultiIndex
 from ..features import Features, Request
 from ..functions import Functions
 from ..locations import Where
 from ..problem import Problem
 from .branch import Branch, Constant
-from .whitening import Whitening
+from .field import FieldBranch
+from .whitening import Scaling
 
 Sensors = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-"""For each input the number of sensors along each of its axes."""
+"""What the branch sees: inputs or derivatives of them (`"u"`, `"w_x"`), and the number of sensors along each axis."""
+
+
+AnyBranch = Branch | FieldBranch | Constant
 
 
 class OperatorNetwork(eqx.Module):
@@ -38,8 +43,8 @@ class OperatorNetwork(eqx.Module):
     problem: eqx.AbstractVar[Problem]
     exact: eqx.AbstractVar[tuple[str, ...]]
     sensors: eqx.AbstractVar[Sensors]
-    branch: eqx.AbstractVar[Branch | Constant]
-    whitening: eqx.AbstractVar[Whitening | None]
+    branch: eqx.AbstractVar[AnyBranch]
+    whitening: eqx.AbstractVar[Scaling | None]
 
     @property
     @abc.abstractmethod
@@ -56,7 +61,12 @@ class OperatorNetwork(eqx.Module):
 
     def encode(self, inputs: Mapping[str, Functions]) -> dict[str, Float[Array, "functions *sensors"]]:
         """The inputs at the sensors, components after the functions."""
-        return {name: sense(inputs[name], dict(counts)) for name, counts in self.sensors}
+        given = self.problem.complete(inputs)
+        symbols = [self.problem.vocabulary.parse(name) for name, _ in self.sensors]
+        return {
+            name: sense(given[symbol.name], dict(counts), symbol.alpha)
+            for symbol, (name, counts) in zip(symbols, self.sensors, strict=True)
+        }
 
     def coefficients(self, code: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
         """The coefficients of the basis functions for each encoded input."""
@@ -67,7 +77,8 @@ class OperatorNetwork(eqx.Module):
 
     def lifts(self, inputs: Mapping[str, Evaluator]) -> dict[str, Evaluator | None]:
         """For each field what carries the data of its exact conditions."""
-        return {field: make_lift(self.problem, field, self.exact, inputs) for field in self.problem.fields}
+        given = self.problem.complete(inputs)
+        return {field: make_lift(self.problem, field, self.exact, given) for field in self.problem.fields}
 
     @property
     def size(self) -> int:
@@ -75,7 +86,7 @@ class OperatorNetwork(eqx.Module):
         return math.prod(self.coefficient_shape())
 
 
-def sense(functions: Functions, counts: Mapping[str, int]) -> Float[Array, "functions *sensors"]:
-    """The values of functions at uniform sensors."""
-    values = functions(functions.space.sensors(counts))
+def sense(functions: Functions, counts: Mapping[str, int], alpha: MultiIndex = ()) -> Float[Array, "functions *_"]:
+    """The values of functions, or of a derivative, at uniform sensors."""
+    values = functions(functions.space.sensors(counts), alpha)
     return values if functions.space.components is None else jnp.moveaxis(values, 0, 1)

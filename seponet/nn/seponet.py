@@ -6,14 +6,14 @@ from typing import ClassVar
 import equinox as eqx
 
 from ..conditions import Face
-from ..features import Request, Separable, separable_features
+from ..features import Features, Request, separable_features
 from ..locations import Where
 from ..problem import Problem
-from .branch import Branch, Constant
 from .decoders import CP, Tucker
-from .model import OperatorNetwork, Sensors
+from .model import AnyBranch, OperatorNetwork, Sensors
+from .potentials import FromPotentials, Potentials
 from .trunks import Trunk
-from .whitening import Whitening
+from .whitening import Scaling
 
 
 class SepONet(OperatorNetwork):
@@ -26,6 +26,7 @@ class SepONet(OperatorNetwork):
 
     - `trunks`: one for each axis of the problem's domain, in order.
     - `decoder`: `CP` or `Tucker`.
+    - `potentials`: what the coefficients are of, if not of the fields themselves.
     - the others: see `OperatorNetwork`.
     """
 
@@ -34,17 +35,22 @@ class SepONet(OperatorNetwork):
     problem: Problem = eqx.field(static=True)
     exact: tuple[str, ...] = eqx.field(static=True)
     sensors: Sensors = eqx.field(static=True)
-    branch: Branch | Constant
+    branch: AnyBranch
     trunks: tuple[Trunk, ...]
     decoder: CP | Tucker = eqx.field(static=True)
-    whitening: Whitening | None = None
+    whitening: Scaling | None = None
+    potentials: Potentials | None = eqx.field(static=True, default=None)
 
     @property
     def laid_out(self) -> int:
         return self.decoder.laid_out
 
     def coefficient_shape(self) -> tuple[int, ...]:
-        return (len(self.problem.fields), *self.decoder.shape(len(self.trunks)))
+        count = len(self.problem.fields) if self.potentials is None else self.potentials.count
+        return (count, *self.decoder.shape(len(self.trunks)))
 
-    def features(self, where: Where, boundary: Where, request: Request) -> Mapping[Face | None, Separable]:
-        return separable_features(self.problem.domain.names, self.trunks, self.decoder, where, boundary, request)
+    def features(self, where: Where, boundary: Where, request: Request) -> Mapping[Face | None, Features]:
+        names, made = self.problem.domain.names, self.potentials
+        wanted = request if made is None else made.request(request)
+        found = separable_features(names, self.trunks, self.decoder, where, boundary, wanted)
+        return found if made is None else {face: FromPotentials(local, made) for face, local in found.items()}

@@ -1,21 +1,38 @@
 r"""$\omega_t + v \cdot \nabla \omega = \nu \Delta \omega$, $\nabla \cdot v = 0$ on $(0, T]_t \times [0, 2\pi)^2$.
 
 Periodic in space. The fields are the velocity $v = (p, q)$ with vorticity $\omega = q_x - p_y$, and $v = u$ at $t = 0$.
+Two functions follow from u: its vorticity w, and the slope $f = v_t$ at $t = 0$.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..conditions import Condition, Value
+from ..conditions import Condition, Derivative, Value
+from ..derived import Derived
 from ..domain import Domain, Periodic, multi_index
-from ..functions import Functions, SolenoidalField
+from ..functions import Functions, SolenoidalField, project
+from ..inputs import Interpolant
 from ..problem import Problem
 from ..reference import as_callable, solve_navier_stokes
 
 SPACE = Domain(x=Periodic(0, 2 * math.pi), y=Periodic(0, 2 * math.pi))
+VELOCITY = SolenoidalField(SPACE, max_speed=5.0, peak=3.0)
+
+
+def _scalars() -> Interpolant:
+    return Interpolant(SPACE, VELOCITY.bases)
+
+
+def _vorticity(inputs: Mapping[str, Functions]) -> Functions:
+    u = inputs["u"]
+    stream = u if u.space == VELOCITY else VELOCITY.fit(u(VELOCITY.sensors(VELOCITY.bases[0].size)))
+    inverse = VELOCITY.inverse_laplacian
+    square = np.where(inverse > 0, 1 / np.where(inverse > 0, inverse, 1), 0)
+    return Functions(_scalars(), stream.parameters * jnp.asarray(square)[None])
 
 
 class NavierStokes(Problem):
@@ -27,7 +44,7 @@ class NavierStokes(Problem):
     viscosity: float = 0.01
 
     fields = ("p", "q")
-    inputs = {"u": SolenoidalField(SPACE, max_speed=5.0, peak=3.0)}
+    inputs = {"u": VELOCITY}
     reference_resolution = 192
 
     @property
@@ -39,7 +56,28 @@ class NavierStokes(Problem):
         return [
             Value({"t": 0}, equals=lambda u: u[0], field="p"),
             Value({"t": 0}, equals=lambda u: u[1], field="q"),
+            Derivative({"t": 0}, equals=lambda f: f[0], field="p", implied=True),
+            Derivative({"t": 0}, equals=lambda f: f[1], field="q", implied=True),
         ]
+
+    @property
+    def derived(self) -> Mapping[str, Derived]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return {"w": Derived(_scalars(), _vorticity), "f": Derived(VELOCITY, self._slope)}
+
+    def _slope(self, inputs: Mapping[str, Functions]) -> Functions:
+        """v_t = (phi_y, -phi_x) with -Laplacian phi = omega_t, products on a grid that is fine enough for them."""
+        u = inputs["u"]
+        # A product of two series and a test function of |k| <= K needs more than 3 K points.
+        grid = VELOCITY.sensors(2 * math.ceil(1.5 * VELOCITY.bases[0].size / 2))
+        u_xx, u_xy, u_yy = (u(grid, multi_index(**alpha)) for alpha in ({"x": 2}, {"x": 1, "y": 1}, {"y": 2}))
+        velocity = u(grid)
+        advection = velocity[0] * (u_xx[1] - u_xy[0]) + velocity[1] * (u_xy[1] - u_yy[0])
+        inverse = jnp.asarray(VELOCITY.inverse_laplacian)[None]
+        stream = -inverse * project(advection, VELOCITY.bases) - self.viscosity * _vorticity(inputs).parameters
+        return Functions(VELOCITY, stream)
+
+    def restart(self, inputs: Mapping[str, Functions], end: Mapping[str, Array]) -> dict[str, Functions]:
+        return {"u": VELOCITY.fit(jnp.stack([end["p"], end["q"]]))}
 
     def equation_vorticity(
         self,

@@ -1,0 +1,140 @@
+r"""A branch from fields to fields, for periodic inputs: translated inputs give translated outputs.
+
+Every block filters each channel in Fourier space and mixes channels point by point,
+
+$$x \mapsto x + W_2\,(a \odot \mathrm{gelu}(b)), \qquad (a, b) = W_1 (g * x) + c,$$
+
+where the transform of the filter g is that of a small kernel (what happens nearby) plus free numbers for the longest
+waves (what acts from afar, like a pressure). A filter commutes with translations, and so does the branch: a structure
+that needs no data to be learned.
+"""
+
+import math
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from .fixed import Fixed
+from .initialise import uniform
+from .linear import Linear
+
+
+class SpectralFilter(eqx.Module):
+    """One filter for each channel of `[n, *grid, channels]`.
+
+    **Arguments:**
+
+    - `grid`: points along each of the periodic axes.
+    - `channels`: how many.
+    - `reach`: the kernel has 2 reach + 1 points along each axis.
+    - `waves`: up to this many waves along each axis have free multipliers.
+    - `key`: for the initialisation.
+    """
+
+    grid: tuple[int, ...] = eqx.field(static=True)
+    kernel: Float[Array, "channels *near"]
+    low: Float[Array, "channels *far 2"]
+
+    def __init__(self, grid: tuple[int, ...], channels: int, reach: int, waves: int, *, key: PRNGKeyArray) -> None:
+        self.grid = grid
+        near = tuple(min(2 * reach + 1, n) for n in grid)
+        far = [min(waves, (n - 1) // 2) for n in grid]
+        self.kernel = uniform(key, (channels, *near), 1 / math.sqrt(math.prod(near)))
+        self.low = jnp.zeros((channels, *(2 * k + 1 for k in far[:-1]), far[-1] + 1, 2))
+
+    def multipliers(self) -> Array:
+        """The transform of the filters, `[*half grid, channels]`."""
+        near, far = self.kernel.shape[1:], self.low.shape[1:-1]
+        # Centred: the kernel's middle stands at the origin, and the waves of one sign at the end of an axis.
+        widths = [(0, n - m) for n, m in zip(self.grid, near, strict=True)]
+        kernel = jnp.pad(self.kernel, [(0, 0), *widths])
+        kernel = jnp.roll(kernel, [-(m // 2) for m in near], range(1, kernel.ndim))
+        total = jnp.fft.rfftn(kernel, axes=range(1, kernel.ndim))
+        widths = [(0, n - m) for n, m in zip(total.shape[1:], far, strict=True)]
+        low = jnp.pad(jax.lax.complex(self.low[..., 0], self.low[..., 1]), [(0, 0), *widths])
+        low = jnp.roll(low, [-(m // 2) for m in far[:-1]], range(1, low.ndim - 1))
+        return jnp.moveaxis(total + low, 0, -1)
+
+    def __call__(self, x: Float[Array, "n *grid channels"]) -> Float[Array, "n *grid channels"]:
+        axes = tuple(range(1, x.ndim - 1))
+        series = jnp.fft.rfftn(x, axes=axes) * self.multipliers()[None]
+        return jnp.fft.irfftn(series, self.grid, axes)
+
+
+class FieldBlock(eqx.Module):
+    """A filter and a gated mixing of channels, added to its input."""
+
+    filter: SpectralFilter
+    gate: Linear
+    mix: Linear
+
+    def __init__(self, grid: tuple[int, ...], channels: int, reach: int, waves: int, *, key: PRNGKeyArray) -> None:
+        keys = jax.random.split(key, 3)
+        self.filter = SpectralFilter(grid, channels, reach, waves, key=keys[0])
+        self.gate = Linear(channels, 2 * channels, key=keys[1])
+        self.mix = Linear(channels, channels, key=keys[2])
+
+    def __call__(self, x: Float[Array, "n *grid channels"]) -> Float[Array, "n *grid channels"]:
+        a, b = jnp.split(self.gate(self.filter(x)), 2, axis=-1)
+        return x + self.mix(a * jax.nn.gelu(b))
+
+
+class FieldBranch(eqx.Module):
+    """Input fields on a grid to the core of a Tucker decoder, whose sizes along the periodic axes are that grid.
+
+    **Arguments:**
+
+    - `samples`: for each input its values on the grid, `[samples, *components, *grid]`; they set the inputs' scales.
+    - `grid`: points along each of the periodic axes.
+    - `out`: fields to return, one for each potential and basis function of the other axes.
+    - `width`, `blocks`: channels, and how many blocks.
+    - `reach`, `waves`: of the filters.
+    - `key`: for the initialisation. The last layer starts from zero.
+    """
+
+    grid: tuple[int, ...] = eqx.field(static=True)
+    scales: dict[str, Fixed]
+    first: Linear
+    blocks: tuple[FieldBlock, ...]
+    last: Linear
+
+    def __init__(
+        self,
+        samples: Mapping[str, Float[Array | np.ndarray, "samples *_"]],
+        grid: tuple[int, ...],
+        out: int,
+        *,
+        width: int = 32,
+        blocks: int = 4,
+        reach: int = 3,
+        waves: int = 8,
+        key: PRNGKeyArray,
+    ) -> None:
+        self.grid = grid
+        sizes = {name: float(np.sqrt(np.mean(np.square(values)))) for name, values in samples.items()}
+        self.scales = {name: Fixed(jnp.asarray(1 / size if size else 1.0)) for name, size in sizes.items()}
+        channels = sum(math.prod(values.shape[1 : values.ndim - len(grid)]) for values in samples.values())
+        first, last, *keys = jax.random.split(key, blocks + 2)
+        self.first = Linear(channels, width, key=first)
+        self.blocks = tuple(FieldBlock(grid, width, reach, waves, key=k) for k in keys)
+        self.last = Linear(width, out, zero=True, key=last)
+
+    def __call__(self, code: Mapping[str, Array]) -> Float[Array, "functions size"]:
+        if set(code) != set(self.scales):
+            expected, got = ", ".join(sorted(self.scales)), ", ".join(sorted(code)) or "none"
+            raise ValueError(f"the branch was built for the inputs {expected}; got {got}")
+        x = jnp.concatenate([self._channels(name, code[name]) for name in sorted(code)], axis=-1)
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x)
+        return jnp.moveaxis(self.last(x), -1, 1).reshape(x.shape[0], -1)
+
+    def _channels(self, name: str, values: Array) -> Float[Array, "functions *grid channels"]:
+        if values.shape[values.ndim - len(self.grid) :] != self.grid:
+            raise ValueError(f"input {name!r} was expected on the grid {self.grid}; got the shape {values.shape}")
+        fields = values.reshape(values.shape[0], -1, *self.grid)
+        return jnp.moveaxis(fields, 1, -1) * self.scales[name]()
