@@ -25,7 +25,7 @@ def machine() -> dict[str, Any]:
     ).stdout.strip()
     return {
         "processor": processor,
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "versions": {"seponet": seponet.__version__, **{name: version(name) for name in ("jax", "equinox", "optax")}},
         "commit": commit,

@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from .calculus import evaluate
+from .calculus import Model, evaluate
 from .expression import Symbol
 from .functions import Functions
 from .locations import Grid
@@ -74,7 +74,7 @@ def measure(model: OperatorNetwork, testset: TestSet) -> Errors:
 
 @eqx.filter_jit
 def predict_fields(
-    model: OperatorNetwork, inputs: dict[str, Functions], grid: Grid
+    model: Model, inputs: dict[str, Functions], grid: Grid
 ) -> list[Float[Array, "functions *grid"]]:
     """All fields on a grid."""
     symbols = [Symbol("field", field) for field in model.problem.fields]
