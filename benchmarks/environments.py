@@ -92,7 +92,7 @@ def drive(peer: str, problem: str, settings: Mapping[str, Any]) -> dict[str, Any
     settings = {**settings, "memory_bytes": None if free is None else int(SHARE * free)}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
-        command = [str(python), str(HERE / f"peer_{peer}.py"), str(task), json.dumps(settings), str(out)]
+        command = [str(python), str(HERE / f"_drive_{peer}.py"), str(task), json.dumps(settings), str(out)]
         clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         ended = subprocess.run(command, capture_output=True, text=True, env=clean)
         if ended.returncode == 0 and out.exists():

@@ -4,8 +4,8 @@
     seponet bench inference --only burgers
 
 100 new input functions at once, from values at sensors to the solution on the whole grid (101^2, 101^3 for nonlinear
-diffusion). The time of a network doesn't depend on its weights, so none is trained here. Solvers are ours: the converged
-reference, and the coarse scheme like the one behind the paper's errors.
+diffusion). The time of a network doesn't depend on its weights, so none is trained here. Solvers are ours: the
+converged reference, and the coarse scheme like the one behind the paper's errors.
 """
 
 import sys
@@ -65,7 +65,7 @@ def grid(problem: Any) -> dict[str, Any]:
 
 
 def predict(name: str, who: str) -> Mapping[str, Any]:
-    """Through `Operator.on`, as a user would: trunks tabulated once, then one pass of the branch and one contraction."""
+    """Through `Operator.on`, as a user would: trunks tabulated once, then a pass of the branch and a contraction."""
     import jax
     from peer import peak_bytes, time_prediction
 
@@ -131,8 +131,8 @@ def render() -> None:
         rows.append([name, *(tables.show(o, "functions_per_second", rounded) for o in outcomes)])
     note = (
         "New input functions a second, 100 at once, from sensors to the whole grid on two CPU cores. Networks are not "
-        "trained for this: their time does not depend on the weights, and their errors are in other tables. The solvers "
-        "(ours, in float64) solve 10 functions at once, 2 of nonlinear diffusion."
+        "trained for this: their time does not depend on the weights, and their errors are in other tables. The "
+        "solvers (ours, in float64) solve 10 functions at once, 2 of nonlinear diffusion."
     )
     tables.write("inference", ["# Inference", note, tables.markdown(columns, rows)])
 

@@ -1,7 +1,7 @@
 """What every peer is asked to do, in its own environment: this file and the drivers of peers import nothing of seponet.
 
-A driver is called as `python peer_<name>.py TASK.npz SETTINGS.json OUT.json`. The task holds the same input functions at
-sensors for everybody, to train with and to test on, and the reference solutions of the latter.
+A driver is called as `python _drive_<name>.py TASK.npz SETTINGS.json OUT.json`. The task holds the same input
+functions at sensors for everybody, to train with and to test on, and the reference solutions of the latter.
 """
 
 import json

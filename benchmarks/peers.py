@@ -4,8 +4,8 @@
     seponet bench peers --only burgers 32 --budget 8min
 
 Diffusion-reaction, advection and Burgers with 100 functions on 32^2 and 128^2 points; networks of the paper's sizes,
-Adam at the paper's rates, the same input functions and test solutions for all. On 32^2 points each is trained for a while;
-"to the paper's error" is the time in which the error falls to the paper's SepONet's (128^2 points, 100 functions).
+Adam at the paper's rates, the same input functions and test solutions for all. On 32^2 points each is trained for a
+while; "to the paper's error" is the time in which the error falls to the paper's SepONet's (128^2 points).
 Peers are installed from PyPI into environments of their own under `.cache/peers`; one that can't be is reported so.
 """
 

@@ -20,11 +20,12 @@ def write(found: Finished) -> None:
     """Write `tables/peers.md`."""
     parts = [
         "# Peers",
-        "100 functions, networks of the paper's sizes, float32, two CPU cores; the same input functions and test solutions "
-        "for all (100 unseen functions, converged references). Memory is the peak of the process, libraries included. "
-        "*To the paper's error*: seconds until the mean relative error is that of the paper's SepONet (128^2 points, 100 "
-        "functions, full training on an A100); where it was not reached, the error after the budget. The `quick` recipe's "
-        "seconds include compilation and validation, all others' neither.",
+        "100 functions, networks of the paper's sizes, float32, two CPU cores; the same input functions and test "
+        "solutions for all (100 unseen functions, converged references). Memory is the peak of the process, with its "
+        "libraries. "
+        "*To the paper's error*: seconds until the mean relative error is that of the paper's SepONet (128^2 points, "
+        "100 functions, full training on an A100); where it was not reached, the error after the budget. The `quick` "
+        "recipe's seconds include compilation and validation, all others' neither.",
     ]
     problems = list(dict.fromkeys(o.cell["problem"] for o in found.values()))
     for problem in problems:

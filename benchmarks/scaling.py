@@ -20,7 +20,7 @@ from typing import Any
 
 from study import Cell, Finished, Study
 
-MODELS = ("seponet_cp", "seponet_tucker", "deeponet_repeated", "deeponet")
+MODELS = ("seponet_cp", "deeponet_repeated", "seponet_tucker", "deeponet")
 PROBLEMS = ("burgers", "diffusion_reaction", "advection", "nonlinear_diffusion")
 POINTS = (8, 16, 32, 64, 128)
 FUNCTIONS = (5, 10, 20, 50)
@@ -47,10 +47,10 @@ class Size(Cell):
 
 
 def cells() -> tuple[Size, ...]:
-    """Small ones first in every series: large ones are predicted from them."""
-    swept = [(p, 100) for p in POINTS] + [(128, f) for f in FUNCTIONS]
-    made = [Size(problem, model, *size) for problem in PROBLEMS for model in MODELS for size in swept]
-    made += [Size("burgers", model, *size) for model in MODELS[:2] for size in EXTREME]
+    """All problems for one model before the next; small sizes first, since large ones are predicted from them."""
+    sweeps = ([(n, 100) for n in POINTS], [(128, f) for f in FUNCTIONS])
+    made = [Size(p, model, *size) for sweep in sweeps for model in MODELS for p in PROBLEMS for size in sweep]
+    made += [Size("burgers", model, *size) for model in ("seponet_cp", "seponet_tucker") for size in EXTREME]
     return tuple(made)
 
 
@@ -169,7 +169,7 @@ def predict_training(cell: Size, finished: Finished) -> Mapping[str, Any] | None
 
 
 def measure_training(cell: Size) -> Mapping[str, Any]:
-    """The error on unseen functions after a fixed time with the paper's recipe, its schedule compressed to the steps."""
+    """The error on unseen functions after a fixed time with the paper's recipe, its schedule compressed."""
     from training import train_for
 
     return train_for(cell.problem, recipe_of(cell), TRAINING)

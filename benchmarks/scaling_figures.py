@@ -1,4 +1,4 @@
-"""The figures of the scaling study, in the layout of the paper's Figures 2 and 3: error, memory and time, by problem."""
+"""The figures of the scaling study, in the layout of the paper's Figures 2 and 3: error, memory, time, by problem."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,8 +1,8 @@
 """A study: a grid of cells, each measured in a process of its own and kept in a file of its own.
 
 A cell is a frozen dataclass of plain settings; its id, made of their values, names its file
-`results/<study>/<id>.json`. A finished cell is never run twice, so a study goes on where it was stopped, by a budget, by
-Ctrl-C or by a crash. A process of its own makes the peak memory that of the cell alone, and a failure one of the results.
+`results/<study>/<id>.json`. A finished cell is never run twice, so a study goes on where it was stopped, by a budget,
+by Ctrl-C or by a crash. A process of its own makes the peak memory that of the cell alone, and a failure a result.
 """
 
 import argparse
@@ -19,7 +19,6 @@ from typing import Any, Generic, TypeVar
 
 from results import RESULTS, machine, store
 
-from seponet.cli.output import progress_bar, write_json
 from seponet.duration import parse_duration, show_duration
 
 GRACE = 30.0
@@ -106,6 +105,9 @@ class Study(Generic[C]):
 
     def run(self, cells: Sequence[C], budget: float | None = None, quiet: bool = False) -> int:
         """Run cells until the budget is spent; how many were done."""
+        # Not imported in the processes of cells, whose memory is measured.
+        from seponet.cli.output import progress_bar
+
         deadline = time.monotonic() + (float("inf") if budget is None else budget)
         done = 0
         with progress_bar(self.name, quiet) as show:
@@ -156,7 +158,7 @@ class Study(Generic[C]):
         if render is not None:
             render()
         if arguments.json:
-            write_json({cell: asdict(outcome) for cell, outcome in self.finished().items()})
+            print(json.dumps({cell: asdict(outcome) for cell, outcome in self.finished().items()}, indent=1))
         return 0
 
     def _outcome_of(self, name: str) -> dict[str, Any]:
