@@ -15,7 +15,7 @@ from typing import Any
 
 from study import Cell, Finished, Study
 
-BUDGET = 20.0
+BUDGET = 15.0
 """Seconds of processor time, summed over cores."""
 
 BASE: Mapping[str, Any] = {

@@ -1,8 +1,7 @@
 """Tables in Markdown from stored outcomes: what was measured, what was only predicted, what failed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from study import Outcome
 
@@ -59,8 +58,4 @@ def theirs(value: float | None, form: Callable[[float], str]) -> str:
 
 
 def title(problem: str) -> str:
-    return problem.replace("_", " ").capitalize()
-
-
-def settings(outcome: Outcome) -> Mapping[str, Any]:
-    return outcome.cell
+    return problem.replace("diffusion_reaction", "diffusion-reaction").replace("_", " ").capitalize()
