@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from study import Cell, Finished, Study
@@ -70,6 +71,7 @@ def recipe_of(cell: Size) -> Any:
     return base.changed(changes)
 
 
+@cache
 def prepare(cell: Size) -> tuple[Any, Any, Any]:
     """The recipe, the model and the plan of a step."""
     import jax

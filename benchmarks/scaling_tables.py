@@ -33,8 +33,9 @@ def write(costs: Finished, errors: Finished) -> None:
         "# Scaling",
         "One training step of the paper's recipes on two CPU cores. The columns *paper, A100* are the authors': "
         "their training time over their iterations, and the memory of their GPU process. Our memory is that of the "
-        "compiled step (arguments, results, temporaries). Errors: after 120 core-seconds of training with the paper's "
-        "recipe on this CPU (100 unseen functions, converged reference), not after the paper's full training.",
+        "compiled step (arguments, results, temporaries) / the peak of the whole process, libraries and compiler "
+        "included. Errors: after 120 core-seconds of training with the paper's recipe on this CPU (100 "
+        "unseen functions, converged reference), not after the paper's full training.",
         tables.NOTE,
     ]
     for heading, found, key, form, lookup in quantities:
@@ -63,12 +64,19 @@ def _table(
     power = 3 if problem == "nonlinear_diffusion" else 2
     rows = []
     for points, functions in sizes:
-        mine = [tables.show(outcomes.get((model, points, functions)), key, form) for model in models]
+        mine = [_entry(outcomes.get((model, points, functions)), key, form) for model in models]
         others = [tables.theirs(lookup(problem, model, points, functions), form) for model in paper]
         rows.append([f"{points}^{power}", str(functions), *mine, *others])
     return tables.markdown(
         ["points", "functions", *(NAMES[m] for m in models), *(f"{model}, paper, A100" for model in paper)], rows
     )
+
+
+def _entry(outcome: Outcome | None, key: str, form: Callable[[float], str]) -> str:
+    text = tables.show(outcome, key, form)
+    if key == "bytes" and outcome is not None and outcome.measured:
+        return f"{text} / {form(outcome.result['process_bytes'])}"
+    return text
 
 
 def of_problem(found: Finished, problem: str) -> list[Outcome]:
