@@ -57,6 +57,12 @@ def residual(name: str, zcs: bool) -> Any:
     return equation
 
 
+def circle(x: Any) -> Any:
+    """Coordinates (x, t) with x wound around a circle."""
+    angle = 2 * np.pi * x[:, :1]
+    return torch.cat([torch.cos(angle), torch.sin(angle), x[:, 1:]], dim=1)
+
+
 def conditions(name: str, domain: Any) -> list[Any]:
     edge, start = (lambda _, on: on), (lambda _, on: on)
     if name == "burgers":
@@ -82,14 +88,7 @@ def run(task: Task, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         "Glorot normal",
     )
     if periodic:
-        turn = 2 * np.pi
-        net._input_transform = None
-
-        def features(x: Any) -> Any:
-            return torch.cat([torch.cos(turn * x[:, :1]), torch.sin(turn * x[:, :1]), x[:, 1:]], dim=1)
-
-        plain = net.forward
-        net.forward = lambda inputs: plain((inputs[0], features(inputs[1])))
+        net.apply_feature_transform(circle)
     # The solutions have t first, DeepXDE has it last.
     grids = np.meshgrid(task.t, *[task.x] * (axes - 1), indexing="ij")
     mesh = np.stack([*(g.ravel() for g in grids[1:]), grids[0].ravel()], axis=1).astype(np.float32)
