@@ -41,6 +41,8 @@ def _sweep(name: str, across: str, sizes: Sizes, index: int, costs: Finished, er
             axes: Axes = panels[row, column]
             found = errors if key == "relative_l2_mean" else costs
             _panel(axes, problem, sizes, index, of_problem(found, problem), key, unit, lookup)
+            if not found:
+                label = label.partition("\n")[0]
             style_lines(
                 axes, title(problem) if row == 0 else "", across if row == 2 else "", label if column == 0 else ""
             )
@@ -50,7 +52,15 @@ def _sweep(name: str, across: str, sizes: Sizes, index: int, costs: Finished, er
             axes.set_xticks([], minor=True)
     for axes in panels[2]:
         axes.xaxis.label.set_fontsize(TEXT - 1.5)
-    figure.legend(handles=_legend(), loc="outside lower center", ncols=3, fontsize=TEXT - 1, frameon=False)
+    present = [o.cell for o in (*costs.values(), *errors.values())]
+    shown = {cell["model"] for cell in present if (cell["points"], cell["functions"]) in sizes}
+    figure.legend(
+        handles=_legend([model for model in NAMES if model in shown]),
+        loc="outside lower center",
+        ncols=3,
+        fontsize=TEXT - 1,
+        frameon=False,
+    )
     figure.savefig(FIGURES / f"{name}.png", dpi=RESOLUTION)
 
 
@@ -86,10 +96,11 @@ def _panel(
             axes.plot(*zip(*guessed, strict=True), " ", **{**style, "mfc": "w"})
 
 
-def _legend() -> list[Line2D]:
+def _legend(models: Sequence[str]) -> list[Line2D]:
+    """Only of models that there are results of."""
     ours = [
         Line2D([], [], color=COLOURS[m], marker=MARKERS[m], markersize=3.5, label=f"{NAMES[m]}: measured, 2 CPU cores")
-        for m in NAMES
+        for m in models
     ]
     guess = Line2D([], [], color="0.2", marker="o", mfc="w", markersize=3.5, ls=":", label="predicted by plan, not run")
     theirs = [
