@@ -35,9 +35,9 @@ def machine() -> dict[str, Any]:
 
 
 def store(name: str, content: dict[str, Any]) -> Path:
-    """Write one result, atomically."""
-    RESULTS.mkdir(exist_ok=True)
+    """Write one result, atomically; a name may have folders."""
     path = RESULTS / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".json.new")
     temporary.write_text(json.dumps(content, indent=1) + "\n")
     temporary.replace(path)

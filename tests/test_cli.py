@@ -406,9 +406,12 @@ def test_benchmarks_are_dispatched(tmp_path, capfd, monkeypatch):
 
     monkeypatch.setattr(bench, "FOLDER", tmp_path)
     assert "checkout of the repository" in fails_plainly(capfd, "bench", "speed")
-    (tmp_path / "speed.py").write_text("import sys; print(sys.argv[1:]); raise SystemExit(3)")
+    script = "if __name__ == '__main__':\n    import sys; print(sys.argv[1:]); raise SystemExit(3)"
+    (tmp_path / "speed.py").write_text(f'"""How fast it is.\n\nIn detail."""\n{script}')
+    (tmp_path / "shared.py").write_text("x = 1")
+    (tmp_path / "_driver.py").write_text(script)
     assert main(["bench"]) == 0
-    assert capfd.readouterr().out == "seponet bench speed\n"
+    assert capfd.readouterr().out == "seponet bench speed  How fast it is.\n"
     assert "did you mean 'speed'" in fails_plainly(capfd, "bench", "sped")
     assert main(["bench", "speed", "--json", "2"]) == 1
     assert capfd.readouterr().out == "['--json', '2']\n"

@@ -1,5 +1,6 @@
 """`seponet bench`: the benchmarks belong to the repository and are not part of an installation."""
 
+import ast
 import difflib
 import subprocess
 import sys
@@ -10,14 +11,25 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 def bench_command(arguments: Namespace) -> int:
-    scripts = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if not path.stem.startswith("_")}
+    scripts = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if _is_benchmark(path)}
     if not scripts:
         raise ValueError("there are no benchmarks beside this installation; run it from a checkout of the repository")
     if arguments.name is None:
-        sys.stdout.write("".join(f"seponet bench {name}\n" for name in scripts))
+        width = max(map(len, scripts))
+        sys.stdout.write("".join(f"seponet bench {n:{width}}  {_purpose(path)}\n" for n, path in scripts.items()))
         return 0
     if arguments.name not in scripts:
         near = difflib.get_close_matches(arguments.name, scripts, n=1, cutoff=0.4)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise ValueError(f"there is no benchmark {arguments.name!r}{hint}; choose one of {', '.join(scripts)}")
     return min(subprocess.run([sys.executable, str(scripts[arguments.name]), *arguments.rest]).returncode, 1)
+
+
+def _is_benchmark(path: Path) -> bool:
+    """A script, rather than a module that scripts share."""
+    return not path.stem.startswith("_") and "__main__" in path.read_text()
+
+
+def _purpose(path: Path) -> str:
+    """The first line of a script's docstring."""
+    return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]

@@ -1,0 +1,103 @@
+"""Environments of peers, made from PyPI under `.cache/peers/`, and the task files that all of them read."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seponet.machine import available_memory
+
+HERE = Path(__file__).parent
+FOLDER = HERE.parent / ".cache" / "peers"
+PACKAGES = {
+    "reference": ("separable-operator-networks==0.0.2", "jax==0.10.2", "equinox==0.13.8"),
+    "deepxde": ("deepxde==1.15.0", "torch==2.13.0"),
+}
+POOL = 2000
+"""Functions to train with; drawn like ours, from a key of their own."""
+SHARE = 0.85
+"""Of the free memory that a peer may take before its allocations fail."""
+
+
+def python_of(peer: str) -> Path:
+    """The interpreter of a peer's environment, which is installed first if it isn't there."""
+    folder = FOLDER / peer
+    python, done = folder / "bin" / "python", folder / ".installed"
+    if done.exists() and done.read_text() == " ".join(PACKAGES[peer]):
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True)
+    install = [str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]]
+    ended = subprocess.run(install, capture_output=True, text=True)
+    if ended.returncode:
+        said = [line for line in ended.stderr.splitlines() if line.startswith("ERROR")] or ["no message"]
+        raise RuntimeError(f"{peer} can't be installed here: {said[-1]}")
+    # Written last: an installation that was interrupted is done again.
+    done.write_text(" ".join(PACKAGES[peer]))
+    return python
+
+
+def task_file(name: str, what: str) -> Path:
+    """The task of a problem: "train", with reference solutions, or "predict", on 101 points along each axis."""
+    import jax
+
+    from seponet.locations import Grid
+    from seponet.problems import PROBLEMS
+    from seponet.recipe import load_recipe
+    from seponet.testset import draw_functions, load_testset
+
+    path = FOLDER / "tasks" / f"{name}-{what}.npz"
+    if path.exists():
+        return path
+    problem = PROBLEMS[name]()
+    ((key, space),) = problem.inputs.items()
+    count = load_recipe("paper", name).model.sensors
+    axes = [axis for _, axis in space.domain.axes]
+    sensors = np.linspace(axes[0].lower, axes[0].upper, count)
+    grid = Grid(space.domain.names, (jax.numpy.asarray(sensors),) * len(axes))
+
+    def values(inputs: Mapping[str, Any]) -> np.ndarray:
+        found = np.asarray(inputs[key](grid))
+        return found.reshape(len(found), -1).astype(np.float32)
+
+    if what == "train":
+        test = load_testset(problem, "test", 100)
+        train = values(problem.sample(jax.random.key(11), POOL))
+        t, x, solution, inputs = test.points["t"], test.points["x"], test.solution("s"), test.inputs
+    else:
+        inputs, train = draw_functions(problem, "test", 100), np.zeros((0, 0))
+        points = problem.domain["t"], problem.domain["x"]
+        t, x = (np.linspace(axis.lower, axis.upper, 101) for domain in points for _, axis in domain.axes)
+        solution = np.zeros((1,) * (1 + len(problem.domain)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {"sensors": sensors, "train": train, "test": values(inputs), "t": t, "x": x, "solution": solution}
+    temporary = path.with_suffix(".new.npz")
+    np.savez(temporary, **arrays)
+    temporary.replace(path)
+    return path
+
+
+def drive(peer: str, problem: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a peer's driver on a problem; what it reports."""
+    python = python_of(peer)
+    task = task_file(problem, settings["what"])
+    free = available_memory()
+    settings = {**settings, "memory_bytes": None if free is None else int(SHARE * free)}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        command = [str(python), str(HERE / f"_drive_{peer}.py"), str(task), json.dumps(settings), str(out)]
+        clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        ended = subprocess.run(command, capture_output=True, text=True, env=clean)
+        if ended.returncode == 0 and out.exists():
+            return json.loads(out.read_text())
+    lines = [line for line in ended.stderr.strip().splitlines() if line.strip()] or ["no message"]
+    if "alloc" in ended.stderr or "MemoryError" in ended.stderr or ended.returncode == -9:
+        raise MemoryError("out of memory")
+    raise RuntimeError(lines[-1])

@@ -1,0 +1,57 @@
+"""The table of the peers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import published
+import tables
+from study import Finished, Outcome
+
+NAMES = {
+    "seponet_quick": "seponet, `quick` recipe",
+    "seponet_paper": "seponet, the paper's recipe",
+    "reference": "separable-operator-networks 0.0.2",
+    "deepxde_zcs": "DeepXDE 1.15.0, zero-coordinate shift",
+    "deepxde": "DeepXDE 1.15.0, default",
+}
+
+
+def write(found: Finished) -> None:
+    """Write `tables/peers.md`."""
+    parts = [
+        "# Peers",
+        "100 functions, networks of the paper's sizes, float32, two CPU cores; the same input functions and test "
+        "solutions for all (100 unseen functions, converged references). Memory is the peak of the process, with its "
+        "libraries. "
+        "*To the paper's error*: seconds until the mean relative error is that of the paper's SepONet (128^2 points, "
+        "100 functions, full training on an A100); where it was not reached, the error after the budget. The `quick` "
+        "recipe's seconds include compilation and validation, all others' neither.",
+    ]
+    problems = list(dict.fromkeys(o.cell["problem"] for o in found.values()))
+    for problem in problems:
+        own = [o for o in found.values() if o.cell["problem"] == problem]
+        error = published.error(problem, "SepONet", 128, 100)
+        parts.append(f"## {tables.title(problem)} (paper's error {tables.percent(error or 0)})")
+        rows = [_row(outcome) for outcome in own]
+        columns = ["", "points", "step", "peak memory", "to the paper's error", "error reached"]
+        parts.append(tables.markdown(columns, rows))
+    tables.write("peers", parts)
+
+
+def _row(outcome: Outcome) -> list[str]:
+    points = outcome.cell["points"]
+    head = [NAMES[outcome.cell["who"]], "its own" if points == "own" else f"{points}^2"]
+    if not outcome.measured:
+        return [*head, f"failed: {outcome.result['reason']}", "", "", ""]
+    training: Mapping[str, Any] | None = outcome.result.get("training")
+    costs = [tables.seconds(outcome.result["seconds"]), tables.size(outcome.result["process_bytes"])]
+    if training is None:
+        return [*head, *costs, "not trained", ""]
+    reached = training["reached_seconds"]
+    spent = f"{training['trained_seconds']:.0f} s"
+    return [
+        *head,
+        *costs,
+        f"not in {spent}" if reached is None else f"{reached:.2g} s",
+        f"{tables.percent(training['error'])} in {spent}, {training['steps']} steps",
+    ]

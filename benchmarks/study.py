@@ -1,0 +1,198 @@
+"""A study: a grid of cells, each measured in a process of its own and kept in a file of its own.
+
+A cell is a frozen dataclass of plain settings; its id, made of their values, names its file
+`results/<study>/<id>.json`. A finished cell is never run twice, so a study goes on where it was stopped, by a budget,
+by Ctrl-C or by a crash. A process of its own makes the peak memory that of the cell alone, and a failure a result.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from results import RESULTS, machine, store
+
+from seponet.duration import parse_duration, show_duration
+
+GRACE = 30.0
+"""Seconds that a cell may go on after the budget; then it is stopped, and not recorded."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Settings of one measurement; studies declare theirs in a subclass."""
+
+    @property
+    def id(self) -> str:
+        return "-".join(re.sub(r"[^\w.+]", "_", str(value)) for value in asdict(self).values())
+
+
+C = TypeVar("C", bound=Cell)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of a cell.
+
+    - `cell`: its settings.
+    - `status`: "measured", "predicted" (not run: it would not fit in memory or in the time for a cell) or "failed".
+    - `result`: what was measured or predicted; of a failure the `reason`.
+    """
+
+    cell: Mapping[str, Any]
+    status: str
+    result: Mapping[str, Any]
+
+    @property
+    def measured(self) -> bool:
+        return self.status == "measured"
+
+
+Finished = Mapping[str, Outcome]
+"""Outcomes by the ids of their cells."""
+
+
+@dataclass(frozen=True)
+class Study(Generic[C]):
+    """A grid of cells and how one is measured.
+
+    **Arguments:**
+
+    - `name`: of the folder of results.
+    - `cells`: in the order in which they are run.
+    - `measure`: a cell to its numbers; runs in a process of its own.
+    - `predict`: a cell and the finished ones to its predicted numbers if it should not be run, else None.
+    - `script`: the file that runs the study; `flags` are the arguments that choose it there.
+    - `limit`: seconds after which a cell has failed.
+    """
+
+    name: str
+    cells: Sequence[C]
+    measure: Callable[[C], Mapping[str, Any]]
+    script: str
+    predict: Callable[[C, Finished], Mapping[str, Any] | None] = lambda cell, finished: None
+    flags: tuple[str, ...] = ()
+    limit: float = 300.0
+
+    def finished(self) -> dict[str, Outcome]:
+        """The outcomes of this study's cells that are stored, in the order of the cells."""
+        found: dict[str, Outcome] = {}
+        for cell in self.cells:
+            path = self._path(cell)
+            if path.exists():
+                content = json.loads(path.read_text())
+                found[cell.id] = Outcome(content["cell"], content["status"], content["result"])
+        return found
+
+    def outcome(self, cell: C) -> Outcome | None:
+        return self.finished().get(cell.id)
+
+    def choose(self, only: Sequence[str], again: bool = False, retry: bool = False) -> list[C]:
+        """The cells still to be run among those that have all of the words in `only` as settings."""
+        finished = {} if again else self.finished()
+        chosen = [cell for cell in self.cells if set(only) <= {str(value) for value in asdict(cell).values()}]
+        if not chosen:
+            known = sorted({str(value) for cell in self.cells for value in asdict(cell).values()})
+            raise SystemExit(f"no cell of {self.name} has {' and '.join(only)}; settings are {', '.join(known)}")
+        return [c for c in chosen if c.id not in finished or (retry and finished[c.id].status == "failed")]
+
+    def run(self, cells: Sequence[C], budget: float | None = None, quiet: bool = False) -> int:
+        """Run cells until the budget is spent; how many were done."""
+        # Not imported in the processes of cells, whose memory is measured.
+        from seponet.cli.output import progress_bar
+
+        deadline = time.monotonic() + (float("inf") if budget is None else budget)
+        done = 0
+        with progress_bar(self.name, quiet) as show:
+            for cell in cells:
+                if show is not None:
+                    show(done, len(cells))
+                if time.monotonic() >= deadline:
+                    break
+                outcome = self._in_process(cell, deadline + GRACE)
+                if outcome is None:
+                    break
+                self._keep(cell, outcome)
+                done += 1
+                if not quiet:
+                    print(f"{self.name} {cell.id}: {outcome['status']}, {_brief(outcome['result'])}", flush=True)
+        return done
+
+    def main(self, argv: Sequence[str] | None = None, render: Callable[[], None] | None = None) -> int:
+        """The command line of a study. `render` writes tables and figures from what is stored."""
+        parser = argparse.ArgumentParser(
+            prog=f"seponet bench {Path(self.script).stem}", description=sys.modules["__main__"].__doc__
+        )
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="cells with all of these settings")
+        parser.add_argument("--budget", type=parse_duration, metavar="TIME", help="start no cell after: 90s, 10min")
+        parser.add_argument("--again", action="store_true", help="measure finished cells again")
+        parser.add_argument("--retry", action="store_true", help="run cells again that had failed")
+        parser.add_argument("--render", action="store_true", help="only write tables and figures from what is stored")
+        parser.add_argument("--list", action="store_true", help="only show what there is to run")
+        parser.add_argument("--json", action="store_true", help="write all outcomes as JSON, and nothing else")
+        parser.add_argument("--cell", help=argparse.SUPPRESS)
+        parser.add_argument("--to", type=Path, help=argparse.SUPPRESS)
+        arguments = parser.parse_args(argv)
+        if arguments.cell:
+            arguments.to.write_text(json.dumps(self._outcome_of(arguments.cell)))
+            return 0
+        todo = self.choose(arguments.only, arguments.again, arguments.retry)
+        if arguments.list:
+            for cell in todo:
+                print(cell.id)
+            return 0
+        if not arguments.render:
+            began = time.monotonic()
+            done = self.run(todo, arguments.budget, quiet=arguments.json)
+            if not arguments.json:
+                spent = show_duration(time.monotonic() - began)
+                print(f"{self.name}: {done} cells in {spent}, {len(todo) - done} to go")
+        if render is not None:
+            render()
+        if arguments.json:
+            print(json.dumps({cell: asdict(outcome) for cell, outcome in self.finished().items()}, indent=1))
+        return 0
+
+    def _outcome_of(self, name: str) -> dict[str, Any]:
+        """Inside the process of a cell."""
+        cell = next(cell for cell in self.cells if cell.id == name)
+        predicted = self.predict(cell, self.finished())
+        if predicted is not None:
+            return {"status": "predicted", "result": dict(predicted)}
+        return {"status": "measured", "result": dict(self.measure(cell))}
+
+    def _in_process(self, cell: C, deadline: float) -> dict[str, Any] | None:
+        """The outcome of a cell; None if the budget ended it."""
+        with tempfile.TemporaryDirectory() as folder:
+            to = Path(folder) / "outcome.json"
+            command = [sys.executable, self.script, *self.flags, "--cell", cell.id, "--to", str(to)]
+            left = deadline - time.monotonic()
+            try:
+                ended = subprocess.run(command, capture_output=True, text=True, timeout=min(self.limit, left))
+            except subprocess.TimeoutExpired:
+                reason = f"took longer than {show_duration(self.limit)}"
+                return {"status": "failed", "result": {"reason": reason}} if self.limit < left else None
+            if ended.returncode == 0 and to.exists():
+                return json.loads(to.read_text())
+        lines = ended.stderr.strip().splitlines() or ["no message"]
+        killed = f"killed by signal {-ended.returncode}" if ended.returncode < 0 else lines[-1]
+        return {"status": "failed", "result": {"reason": killed[:300]}}
+
+    def _keep(self, cell: C, outcome: Mapping[str, Any]) -> None:
+        store(f"{self.name}/{cell.id}", {"cell": asdict(cell), **outcome, "machine": machine()})
+
+    def _path(self, cell: C) -> Path:
+        return RESULTS / self.name / f"{cell.id}.json"
+
+
+def _brief(result: Mapping[str, Any]) -> str:
+    shown = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in result.items()}
+    return ", ".join(f"{key} {value}" for key, value in shown.items() if not isinstance(value, list | dict))
