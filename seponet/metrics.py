@@ -73,9 +73,7 @@ def measure(model: OperatorNetwork, testset: TestSet) -> Errors:
 
 
 @eqx.filter_jit
-def predict_fields(
-    model: Model, inputs: dict[str, Functions], grid: Grid
-) -> list[Float[Array, "functions *grid"]]:
+def predict_fields(model: Model, inputs: dict[str, Functions], grid: Grid) -> list[Float[Array, "functions *grid"]]:
     """All fields on a grid."""
     symbols = [Symbol("field", field) for field in model.problem.fields]
     found = evaluate(model, inputs, grid, symbols)
