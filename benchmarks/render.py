@@ -28,8 +28,8 @@ def accuracy() -> list[str]:
     if not found:
         return []
     lines = [
-        "Mean relative L2 error over 100 unseen functions against a converged reference, trained on at most two cores of a",
-        "CPU (seconds include compilation); the paper's figures are the authors', from an A100.",
+        "Mean relative L2 error over 100 unseen functions against a converged reference, trained on at most two cores",
+        "(of a CPU; seconds include compilation); the paper's figures are the authors', from an A100.",
         "",
         "| problem | recipe | error (range over seeds) | seconds | the paper, A100 |",
         "|---|---|---|---|---|",
