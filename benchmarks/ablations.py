@@ -131,7 +131,8 @@ def render() -> None:
         f"One factor changed at a time, {BUDGET:.0f} core-seconds of training each (compilation aside, cosine schedule "
         "over the steps that fit), mean relative L2 error over 100 unseen functions, one seed: differences of 15% are "
         "noise. Base: Burgers, Tucker 12 x 32, learned sine trunks (3 x 64), exact conditions, GELU branch (3 x 100) "
-        "with a linear skip, 64 sensors, 100 functions on stratified 32^2 points, new every step, SOAP.",
+        "with a linear skip, 64 sensors, 100 functions on stratified 32^2 points, new every step, SOAP. "
+        "–: not run yet.",
     ]
     reference = found.get(Ablation("base", "base").id)
     rows = []

@@ -154,7 +154,7 @@ def render() -> None:
         f"Base: N = {BASE['N']}, d = {BASE['d']}, r = {BASE['r']}, L = {BASE['L']}; the sweep of d has N = "
         f"{FIXED['d']['N']}. Each entry: measured exponent (slope of the paper's formula over the same sizes). For d "
         "it is the factor of N that one more dimension costs: 1 means N^d. The Tucker decoder is not in the paper; "
-        f"its rank is {TUCKER} along each axis, r / 8 where r is swept.",
+        f"its rank is {TUCKER} along each axis, r / 8 where r is swept. –: not run yet.",
     ]
     for what, heading in (("seconds", "Time"), ("bytes", "Memory")):
         rows = []

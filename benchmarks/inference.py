@@ -132,7 +132,7 @@ def render() -> None:
     note = (
         "New input functions a second, 100 at once, from sensors to the whole grid on two CPU cores. Networks are not "
         "trained for this: their time does not depend on the weights, and their errors are in other tables. The "
-        "solvers (ours, in float64) solve 10 functions at once, 2 of nonlinear diffusion."
+        "solvers (ours, in float64) solve 10 functions at once, 2 of nonlinear diffusion. –: not run yet."
     )
     tables.write("inference", ["# Inference", note, tables.markdown(columns, rows)])
 

@@ -87,7 +87,7 @@ def fit(
 
 
 def time_prediction(predict: Callable[[], object], functions: int) -> dict[str, float]:
-    """Functions a second: the best of a few calls, as many as fit in three seconds."""
+    """Functions a second: the median of a few calls, as many as fit in three seconds."""
     predict()
     times: list[float] = []
     while not times or (len(times) < 20 and sum(times) < 3):

@@ -166,7 +166,7 @@ STUDY = Study("peers", cells(), measure, __file__, limit=LIMIT)
 def render() -> None:
     import peers_tables
 
-    peers_tables.write(STUDY.finished())
+    peers_tables.write(STUDY.finished(), STUDY.cells)
 
 
 if __name__ == "__main__":

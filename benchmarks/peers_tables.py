@@ -1,11 +1,12 @@
 """The table of the peers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import published
 import tables
-from study import Finished, Outcome
+from study import Cell, Finished, Outcome
 
 NAMES = {
     "seponet_quick": "seponet, `quick` recipe",
@@ -16,8 +17,8 @@ NAMES = {
 }
 
 
-def write(found: Finished) -> None:
-    """Write `tables/peers.md`."""
+def write(found: Finished, cells: Sequence[Cell]) -> None:
+    """Write `tables/peers.md`, with the cells that have not been run."""
     parts = [
         "# Peers",
         "100 functions, networks of the paper's sizes, float32, two CPU cores; the same input functions and test "
@@ -27,20 +28,21 @@ def write(found: Finished) -> None:
         "100 functions, full training on an A100); where it was not reached, the error after the budget. The `quick` "
         "recipe's seconds include compilation and validation, all others' neither.",
     ]
-    problems = list(dict.fromkeys(o.cell["problem"] for o in found.values()))
-    for problem in problems:
-        own = [o for o in found.values() if o.cell["problem"] == problem]
+    for problem in dict.fromkeys(asdict(cell)["problem"] for cell in cells):
+        own = [cell for cell in cells if asdict(cell)["problem"] == problem]
         error = published.error(problem, "SepONet", 128, 100)
         parts.append(f"## {tables.title(problem)} (paper's error {tables.percent(error or 0)})")
-        rows = [_row(outcome) for outcome in own]
+        rows = [_row(asdict(cell), found.get(cell.id)) for cell in own]
         columns = ["", "points", "step", "peak memory", "to the paper's error", "error reached"]
         parts.append(tables.markdown(columns, rows))
     tables.write("peers", parts)
 
 
-def _row(outcome: Outcome) -> list[str]:
-    points = outcome.cell["points"]
-    head = [NAMES[outcome.cell["who"]], "its own" if points == "own" else f"{points}^2"]
+def _row(cell: Mapping[str, Any], outcome: Outcome | None) -> list[str]:
+    points = cell["points"]
+    head = [NAMES[cell["who"]], "its own" if points == "own" else f"{points}^2"]
+    if outcome is None:
+        return [*head, "not run yet", "", "", ""]
     if not outcome.measured:
         return [*head, f"failed: {outcome.result['reason']}", "", "", ""]
     training: Mapping[str, Any] | None = outcome.result.get("training")
