@@ -1,6 +1,7 @@
 """Checkpoints of a run: the newest few and the best, written atomically by Orbax."""
 
 import logging
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from jaxtyping import PyTree
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 logger = logging.getLogger(__name__)
+
+SPARE = 2**20
+"""Bytes for what stands beside the arrays."""
 
 
 class Checkpoints:
@@ -28,8 +32,9 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, config: Mapping[str, Any], keep: int = 2) -> None:
-        # Orbax reports every step of its work at the INFO level, and harmless details of CPU runs as warnings.
-        logging.getLogger("absl").setLevel(logging.ERROR)
+        # Orbax reports every step of its work at the INFO level, harmless details of CPU runs as warnings, and errors
+        # with tracebacks although it raises them too.
+        logging.getLogger("absl").setLevel(logging.CRITICAL)
         self.config = dict(config)
         policy = preservation_policy.AnyPreservationPolicy(
             [
@@ -46,13 +51,21 @@ class Checkpoints:
         """Write the arrays of `state` and the seconds trained so far; `error` decides which checkpoint is the best."""
         if step in self.manager.all_steps():
             return
+        leaves = _leaves(state)
+        self._check_space(step, sum(leaf.nbytes for leaf in leaves.values()) + SPARE)
         items = ocp.args.Composite(
-            state=ocp.args.StandardSave(_leaves(state)),
+            state=ocp.args.StandardSave(leaves),
             config=ocp.args.JsonSave(self.config),
             clock=ocp.args.JsonSave({"seconds": seconds}),
         )
-        self.manager.save(step, args=items, metrics={"error": float(error)})
-        self.manager.wait_until_finished()
+        try:
+            self.manager.save(step, args=items, metrics={"error": float(error)})
+            self.manager.wait_until_finished()
+        except Exception as failure:
+            raise OSError(
+                f"checkpoint {step} can't be written to {self.manager.directory} ({_first_line(failure)}); those "
+                "before it are whole, so go on with --resume"
+            ) from failure
 
     def restore(self, like: PyTree) -> tuple[int, PyTree, float] | None:
         """The newest checkpoint that can be read, as (step, state, seconds), or None if there is none.
@@ -92,6 +105,15 @@ class Checkpoints:
 
     def close(self) -> None:
         self.manager.close()
+
+    def _check_space(self, step: int, needed: int) -> None:
+        """Orbax litters the screen from its threads when a disk is full, so this is seen before it begins."""
+        free = shutil.disk_usage(self.manager.directory).free
+        if free < needed:
+            raise OSError(
+                f"checkpoint {step} needs about {needed / 1e6:.1f} MB in {self.manager.directory} and {free / 1e6:.1f} "
+                "MB are free: make room and go on with --resume"
+            )
 
     def _check_config(self, step: int) -> None:
         """A checkpoint that doesn't fit because of its configuration is refused, not passed over."""

@@ -40,10 +40,6 @@ class Features(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
 
-    def numbers(self, functions: int, places: int) -> int:
-        """How many numbers a contraction at that many places holds, forward and backward."""
-        ...
-
     def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
         """sum_k beta_k (sum of weight * derivative of phi_k): `[functions, *shape]`."""
         ...
@@ -108,9 +104,6 @@ class Separable(eqx.Module):
             coefficients[:, field], [table[:, field] for table in self.tables if table is not None], terms, self.grid
         )
 
-    def numbers(self, functions: int, places: int) -> int:
-        return 2 * (functions + self.decoder.laid_out) * places
-
     def flops(self, field: int, combination: Weighted) -> int:
         terms = [(c, tuple(order(alpha, name) for name in self.names)) for c, alpha in combination]
         return self.decoder.flops(self.shape, terms)
@@ -144,9 +137,6 @@ class Joint(eqx.Module):
         basis = total((c, self.tables[self.alphas.index(alpha)][field]) for c, alpha in combination)
         rows = basis.reshape(basis.shape[0], -1)
         return jnp.matmul(coefficients[:, field], rows, precision="highest").reshape(-1, *self.shape)
-
-    def numbers(self, functions: int, places: int) -> int:
-        return 2 * (functions + self.tables[0].shape[1]) * places
 
     def flops(self, field: int, combination: Weighted) -> int:
         return 2 * self.tables[0].shape[1] * math.prod(self.shape)

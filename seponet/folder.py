@@ -9,13 +9,12 @@ figures/        pictures
 """
 
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .atomic import write_text
 from .serialisation import save_model
 
 CONFIG, METRICS, REPORT = "config.toml", "metrics.jsonl", "report.json"
@@ -96,18 +95,3 @@ class RunFolder:
 
     def save_operator(self, model: Any) -> None:
         save_model(self.operator, model, overwrite=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -36,11 +36,7 @@ class Interpolant(Space):
         raise ValueError("these functions were given, so there is no distribution to draw from; sample the problem")
 
     def evaluate(self, parameters: Array, where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
-        if self.components is None:
-            return expand(parameters, self.bases, where, alpha)
-        n, c, *sizes = parameters.shape
-        flat = expand(jnp.swapaxes(parameters, 0, 1).reshape(c * n, *sizes), self.bases, where, alpha)
-        return flat.reshape(c, n, *flat.shape[1:])
+        return expand(parameters, self.bases, where, alpha)
 
 
 def interpolate(space: Space, values: Float[Array | np.ndarray, "functions *_"]) -> Functions:
@@ -73,6 +69,8 @@ def read_inputs(
 ) -> tuple[dict[str, Functions], int | None]:
     """Batches of functions from whatever a user gave, and how many; None if it was one without a functions' axis.
 
+    An input that is given once serves all functions of the others.
+
     **Arguments:**
 
     - `spaces`: the inputs that the problem declares.
@@ -83,13 +81,13 @@ def read_inputs(
     by_name = _named(spaces, given)
     read = {name: _read(name, spaces[name], sensors[name], by_name[name]) for name in spaces}
     counts = {name: len(functions) for name, (functions, many) in read.items() if many}
-    if len(set(counts.values())) > 1:
+    count = max(counts.values(), default=None)
+    if not set(counts.values()) <= {1, count}:
         listed = ", ".join(f"{count} of {name}" for name, count in counts.items())
-        raise ValueError(f"every input must come for the same number of functions; got {listed}")
-    count = next(iter(counts.values()), None)
+        raise ValueError(f"every input must come for the same number of functions, or for one; got {listed}")
     if count is None:
         return {name: functions for name, (functions, _) in read.items()}, None
-    return {name: f if many else f[np.zeros(count, int)] for name, (f, many) in read.items()}, count
+    return {name: f if len(f) == count else f[np.zeros(count, int)] for name, (f, _) in read.items()}, count
 
 
 def sensor_values(
@@ -161,6 +159,8 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
 
 
 def _array(name: str, space: Space, value: Any) -> tuple[np.ndarray, bool]:
+    if np.iscomplexobj(value):
+        raise ValueError(f"input {name!r} must be real; got complex numbers, so give real and imaginary part apart")
     try:
         data = np.asarray(value, np.float64)
     except (TypeError, ValueError):

@@ -146,9 +146,6 @@ class _Nothing(eqx.Module):
     def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
         return jnp.zeros(self.values, self.dtype)
 
-    def numbers(self, functions: int, places: int) -> int:
-        return 0
-
     def flops(self, field: int, combination: Weighted) -> int:
         return 0
 

@@ -96,7 +96,10 @@ class Problem:
 
     def grid(self) -> dict[str, Float[np.ndarray, " _"]]:
         """The points along each axis on which predictions are compared with references."""
-        return {name: np.linspace(axis.lower, axis.upper, 101) for name, axis in self.domain.axes}
+        return {name: np.linspace(axis.lower, axis.upper, self.grid_points) for name, axis in self.domain.axes}
+
+    grid_points: ClassVar[int] = 101
+    """How many points the default `grid` has along each axis."""
 
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from .duration import show_duration
+
 
 class Reporter:
     """Shows steps, loss terms, validation error, speed and the time left.
@@ -22,7 +24,8 @@ class Reporter:
     def __init__(self, steps: int, start: int = 0, quiet: bool = False, every: float = 10.0) -> None:
         self.steps, self.start, self.quiet, self.every = steps, start, quiet, every
         self.console = Console(stderr=True)
-        self.began = self.last = time.perf_counter()
+        self.last = time.perf_counter()
+        self.compiled: float | None = None
         self.bar: Progress | None = None
         if not quiet and self.console.is_terminal:
             columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
@@ -50,14 +53,17 @@ class Reporter:
         if error is not None:
             parts.append(f"validation {100 * error:.3g}%")
         now = time.perf_counter()
-        speed = (step - self.start) / max(now - self.began, 1e-9)
+        if self.compiled is None:
+            # The first block compiles: its pace says nothing about the others.
+            self.start, self.compiled = step, now
+        speed = (step - self.start) / max(now - self.compiled, 1e-9)
         if self.bar is not None:
             self.bar.update(self.task, completed=step, description="  ".join([*parts, f"{speed:.0f} steps/s"]))
         elif done or now - self.last >= self.every:
             self.last = now
-            left = (self.steps - step) / max(speed, 1e-9)
-            line = f"step {step}/{self.steps}  {'  '.join(parts)}  {speed:.1f} steps/s  {left:.0f} s left"
-            sys.stderr.write(line + "\n")
+            if speed > 0:
+                parts += [f"{speed:.1f} steps/s", f"{show_duration((self.steps - step) / speed)} left"]
+            sys.stderr.write(f"step {step}/{self.steps}  {'  '.join(parts)}\n")
             sys.stderr.flush()
 
     def say(self, message: str) -> None:

@@ -159,7 +159,7 @@ def _check_plan(specification: Specification, say: Callable[[str], None]) -> Non
     model = build(specification.problem, specification.recipe.model, key=jax.random.key(specification.seed))
     rows = config.rows or choose_rows(model, config)
     Stepper(model, config, rows, jax.random.key(0))
-    cost = plan(model, config.functions, config.points, rows)
+    cost = plan(model, config.functions, config.points, rows, config)
     least = config.steps * cost.flops / matmul_rate()
     say(f"{cost}; {config.steps} steps take at least {show_duration(max(least, 1))} here, plus compilation")
     available = available_memory()

@@ -8,7 +8,6 @@ problem is described by the class that defines it and its constants.
 import dataclasses
 import io
 import json
-import os
 import shutil
 import tempfile
 import zipfile
@@ -21,12 +20,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .atomic import current_umask, replacing, write_text
 from .nn.model import OperatorNetwork
 from .origin import Origin
 from .problem import Problem
 
 FORMAT = 1
-DESCRIPTION, ARRAYS = "operator.json", "arrays.npz"
+DESCRIPTION, ARRAYS = "operator.json", ("arrays.npz", "arrays-2.npz")
+"""The arrays have two names, used in turn: those in use stay until the description, which names them, is replaced."""
 
 
 def save_model(path: str | Path, model: OperatorNetwork, *, overwrite: bool = False) -> None:
@@ -36,8 +37,8 @@ def save_model(path: str | Path, model: OperatorNetwork, *, overwrite: bool = Fa
     path = Path(path).absolute()
     if path.exists() and not overwrite:
         raise ValueError(f"{path} exists already; choose another folder, or pass overwrite=True")
-    if path.exists() and not (path.is_dir() and {p.name for p in path.iterdir()} <= {DESCRIPTION, ARRAYS}):
-        raise ValueError(f"{path} holds other things than a saved operator and would lose them; choose another folder")
+    if path.exists() and not _may_replace(path):
+        raise ValueError(f"{path} holds other things than a saved operator; choose another folder")
     arrays: list[np.ndarray] = []
     content = {
         "format": FORMAT,
@@ -45,16 +46,15 @@ def save_model(path: str | Path, model: OperatorNetwork, *, overwrite: bool = Fa
         "problem": type(model.problem).__name__,
         "model": describe(model, arrays, "model"),
     }
+    if path.exists():
+        _write(path, content, arrays)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
     try:
-        np.savez(fresh / ARRAYS, allow_pickle=False, **{str(i): array for i, array in enumerate(arrays)})
-        (fresh / DESCRIPTION).write_text(json.dumps(content, indent=1))
-        fresh.chmod(0o777 & ~_umask())
-        if path.exists():
-            _exchange(fresh, path)
-        else:
-            os.rename(fresh, path)
+        _write(fresh, content, arrays)
+        fresh.chmod(0o777 & ~current_umask())
+        fresh.rename(path)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
@@ -70,6 +70,8 @@ def load_model(path: str | Path) -> OperatorNetwork:
     try:
         content = json.loads((folder / DESCRIPTION).read_text())
         version, writer = content["format"], content["seponet"]
+        # Before there were two names, there was one.
+        file = folder / content.get("arrays", ARRAYS[0])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{folder / DESCRIPTION} is damaged ({error}); save the operator again") from None
     if version != FORMAT:
@@ -77,7 +79,7 @@ def load_model(path: str | Path) -> OperatorNetwork:
             f"{folder} has format {version}, written by seponet {writer}, and this version reads format {FORMAT}; "
             "install a version that reads it"
         )
-    model = restore(content["model"], _read_arrays(folder / ARRAYS))
+    model = restore(content["model"], _read_arrays(file))
     if not isinstance(model, OperatorNetwork):
         raise ValueError(f"{folder / DESCRIPTION} describes a {type(model).__name__} instead of an operator network")
     return model
@@ -152,7 +154,7 @@ def _origin(made: type) -> dict[str, str]:
 def _array(description: dict[str, Any], arrays: Sequence[np.ndarray]) -> jax.Array:
     index, shape, dtype = description["array"], tuple(description["shape"]), description["dtype"]
     if index >= len(arrays) or arrays[index].shape != shape or str(arrays[index].dtype) != dtype:
-        raise ValueError(f"{ARRAYS} does not belong to {DESCRIPTION}: array {index} of {dtype}{list(shape)} is missing")
+        raise ValueError(f"the arrays do not belong to {DESCRIPTION}: array {index} of {dtype}{list(shape)} is missing")
     # What was saved in float64 stays so in a program that computes in float32.
     with jax.enable_x64(True):
         return jnp.asarray(arrays[index])
@@ -168,19 +170,21 @@ def _read_arrays(file: Path) -> list[np.ndarray]:
         raise ValueError(f"{file} is damaged ({error}); save the operator again, or copy the whole folder") from None
 
 
-def _exchange(fresh: Path, path: Path) -> None:
-    """Put one folder in the place of another; if that fails, the old one stays."""
-    old = fresh.with_name(f"{fresh.name}-old")
-    os.rename(path, old)
+def _may_replace(path: Path) -> bool:
+    """Whether a folder is a saved operator, whole or not; files that start with a dot belong to nobody."""
+    return path.is_dir() and all(p.name in (DESCRIPTION, *ARRAYS) or p.name.startswith(".") for p in path.iterdir())
+
+
+def _write(folder: Path, content: dict[str, Any], arrays: Sequence[np.ndarray]) -> None:
+    """One step, the replacement of the description, makes the new model the saved one."""
     try:
-        os.rename(fresh, path)
-    except BaseException:
-        os.rename(old, path)
-        raise
-    shutil.rmtree(old)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        used = json.loads((folder / DESCRIPTION).read_text()).get("arrays", ARRAYS[0])
+    except (OSError, ValueError, AttributeError):
+        used = ""
+    free = ARRAYS[0] if used != ARRAYS[0] else ARRAYS[1]
+    with replacing(folder / free) as fresh:
+        np.savez(fresh, allow_pickle=False, **{str(i): array for i, array in enumerate(arrays)})
+    write_text(folder / DESCRIPTION, json.dumps({**content, "arrays": free}, indent=1))
+    for name in ARRAYS:
+        if name != free:
+            (folder / name).unlink(missing_ok=True)

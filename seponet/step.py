@@ -20,6 +20,7 @@ from .nn.model import OperatorNetwork
 from .optim import average, make_optimizer, make_schedule
 from .recipe import TrainConfig
 from .sampling import Density, Sampler
+from .sharding import share
 from .solution import Solution
 from .windows import Pool, end_of_window, start_pool, time_axis
 
@@ -143,6 +144,7 @@ class Stepper:
             inputs = self.problem.complete({name: states[rows] for name, states in state.pool.states.items()})
         else:
             inputs = self.problem.sample(for_inputs, self.config.functions) if self.problem.inputs else {}
+        inputs = share(inputs)
         collocation = self.sampler.draw(for_points, state.density)
         functions = self.config.functions if inputs else 1
         model = eqx.combine(state.weights, self.frozen)

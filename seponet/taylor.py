@@ -21,6 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from . import trigonometry
+
 Series = Float[Array, "orders *shape"]
 
 
@@ -132,7 +134,8 @@ def exp(x: Series) -> Series:
 def sin_cos(x: Series) -> tuple[Series, Series]:
     r"""Both at once, as each is the other's slope: $s' = c\, x'$, $c' = -s\, x'$."""
     x_0, speed = _start(x)
-    s, c = [jnp.sin(x_0)], [jnp.cos(x_0)]
+    s_0, c_0 = trigonometry.sin_cos(x_0)
+    s, c = [s_0], [c_0]
     for k in range(1, len(speed)):
         s_k, c_k = _advance(speed, c, k), -_advance(speed, s, k)
         s.append(s_k)

@@ -16,6 +16,7 @@ import platformdirs
 import xarray as xr
 from jaxtyping import Float
 
+from .atomic import replacing
 from .functions import Functions
 from .locations import Grid
 from .problem import Problem
@@ -197,12 +198,8 @@ def _checksum(data: xr.Dataset) -> str:
 
 def _write(data: xr.Dataset, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        data.to_netcdf(temporary, engine="netcdf4")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as fresh:
+        data.to_netcdf(fresh, engine="netcdf4")
 
 
 def _read(path: Path) -> xr.Dataset | None:

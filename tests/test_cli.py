@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,8 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+import zoo
 
 from seponet.cli import main
+from seponet.cli.evaluate import show_report
+from seponet.operator import Operator
+from seponet.problems import Burgers
 
 ROOT = Path(__file__).parents[1]
 RECIPE = """
@@ -203,6 +208,33 @@ def test_evaluate_agrees_with_the_report_and_predict_with_the_equation(finished,
         np.testing.assert_allclose(s.isel(x=[0, -1]), 0, atol=1e-5)
 
 
+def test_evaluate_against_a_solver_like_the_papers(finished, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("SEPONET_CACHE", str(tmp_path))
+    before = (finished[0] / "report.json").read_text()
+    assert main(["evaluate", str(finished[0]), "--functions", "2", "--reference", "paper", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["reference"], found["reference_error"], found["functions"]) == ("paper", None, 2)
+    # The coarse solver is off by about a percent, the model by much more.
+    assert found["relative_l2_mean"] == pytest.approx(
+        np.mean(json.loads(before)["per_function"]["relative_l2"][:2]), rel=0.1
+    )
+    assert (finished[0] / "report.json").read_text() == before
+
+
+def test_the_papers_figures_stand_beside_ours(capsys):
+    operator = Operator(zoo.small(Burgers()))
+    errors = {"relative_l2_mean": 0.004, "relative_l2_std": 0.001, "rmse_mean": 0.002, "training_seconds": 49.0}
+    residuals = {"equation": {"mean": 0.1, "max": 0.2}}
+    show_report(
+        operator,
+        {**errors, "functions": 100, "reference": "converged", "reference_error": 1e-6, "residuals": residuals},
+    )
+    shown = capsys.readouterr().out
+    assert re.search(r"relative L2 error +0\.4% ± 0\.1% +7\.51% ± 4%", shown)
+    assert re.search(r"training time +49 s +3\.6 min", shown)
+    assert "its own error is about 0.0001%" in shown
+
+
 def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet, capsys):
     refused = fails(capsys, "evaluate", str(killed))
     assert f"not been trained to its end; go on with it: seponet train --resume --out {killed}" in refused
@@ -217,6 +249,61 @@ def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet, capsys):
     assert report["interrupted"]
     assert main(["info", str(killed), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == f"stopped after {report['steps']} of 100000 steps"
+
+
+FULL = """
+mount -t tmpfs -o size=100k tmpfs "$1" || exit 77
+cd "$1"
+"$2" -m seponet train heat --recipe "$3" --out run --quiet --functions 0 --no-figures
+test $? -eq 1 || exit 78
+mount -o remount,size=10m tmpfs "$1" || exit 77
+"$2" -m seponet train --resume --out run --quiet --functions 0 --no-figures || exit 79
+mount -o remount,ro tmpfs "$1" || exit 77
+"$2" -m seponet train heat --recipe "$3" --out other --quiet --functions 0 --no-figures
+test $? -eq 1
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="a small disk of one's own needs the namespaces of Linux")
+def test_a_full_disk_and_one_that_is_read_only_are_named_and_the_run_goes_on_when_there_is_room(
+    seponet, environment, tmp_path
+):
+    given = [str(tmp_path), sys.executable, str(seponet.folder / "tiny.toml")]
+    command = ["unshare", "-rm", "sh", "-c", FULL, "sh", *given]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no disk can be mounted here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    full, locked = done.stderr.splitlines()
+    assert re.match(r"seponet train: checkpoint \d+ needs about 1.\d MB in .* and 0.1 MB are free: make room", full)
+    assert locked == "seponet train: Read-only file system: other"
+
+
+def test_a_run_is_repeated_from_its_configuration_and_an_interrupt_ends_with_a_checkpoint(
+    finished, seponet, environment
+):
+    command = [sys.executable, "-m", "seponet", "train", "--config", "done/config.toml", "--out", "interrupted"]
+    process = subprocess.Popen(
+        [*command, "--set", "train.steps=100000"],
+        cwd=seponet.folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    metrics, deadline = seponet.folder / "interrupted" / "metrics.jsonl", time.monotonic() + 200
+    while not metrics.exists() or not metrics.read_text():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, shown = process.communicate(timeout=200)
+    assert process.returncode == 1
+    assert shown.splitlines()[-1].endswith("go on with: seponet train --resume --out interrupted")
+    report = json.loads((seponet.folder / "interrupted" / "report.json").read_text())
+    assert report["interrupted"]
+    before = json.loads((finished[0] / "report.json").read_text())
+    assert all(report[key] == before[key] for key in ("problem", "recipe", "seed", "constants", "parameters"))
+    assert (seponet.folder / "interrupted" / "checkpoints" / str(report["steps"])).is_dir()
 
 
 def test_corrupt_checkpoints_are_named(finished, tmp_path, capsys):

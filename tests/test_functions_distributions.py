@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from zoo import BOX, CIRCLE, LINE, TORUS
 
 from seponet.domain import Domain, Periodic, multi_index
 from seponet.functions import (
@@ -17,10 +18,6 @@ from seponet.functions import (
 )
 from seponet.locations import Grid
 
-LINE = Domain(x=(0.0, 1.0))
-CIRCLE = Domain(x=Periodic(0.0, 1.0))
-BOX = Domain(x=(-1.0, 1.0), y=(0.0, 1.5))
-TORUS = Domain(x=Periodic(0.0, 2 * np.pi), y=Periodic(0.0, 2 * np.pi))
 KEY = jax.random.key(0)
 
 

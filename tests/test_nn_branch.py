@@ -6,12 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from seponet import nn
 from seponet.nn.branch import Branch, Constant
 from seponet.nn.cnn import CNN
 from seponet.nn.encoders import PCA, Flatten, Standardise
 from seponet.nn.features import Chain
 from seponet.nn.fixed import Fixed, trainable
 from seponet.nn.linear import Linear
+from seponet.problems import Advection, Burgers
 
 KEY = jax.random.key(0)
 
@@ -35,6 +37,30 @@ def test_pca_decorrelates_to_unit_variance(shape):
     assert encoded.shape == (200, encoder.size) == (200, 4)
     np.testing.assert_allclose(encoded.mean(0), 0.0, atol=1e-10)
     np.testing.assert_allclose(np.cov(encoded.T), np.eye(4), atol=1e-10)
+
+
+def test_a_transformed_input_is_encoded_as_the_transformed_samples_were():
+    model = nn.build(Advection(), transform={"u": "reciprocal"}, encoder="pca", components=4, sensors=16, key=KEY)
+    inputs = Advection().sample(jax.random.key(1), 500)
+    code = model.encode(inputs)
+    encoded = np.asarray(model.branch.encoders["u"](code["u"]))
+    own = model.branch.encoders["u"].encoder
+    np.testing.assert_allclose(encoded, own(1 / code["u"]), rtol=1e-12)
+    # Unit variance for other samples of the same distribution: the statistics are those of 1/u, not of u.
+    np.testing.assert_allclose(encoded.std(0), 1.0, atol=0.25)
+
+
+@pytest.mark.parametrize(
+    ("problem", "transform", "message"),
+    [
+        (Advection(), {"v": "reciprocal"}, "must be one of u; got 'v'"),
+        (Advection(), {"u": "reciprocl"}, "did you mean 'reciprocal'"),
+        (Burgers(), {"u": "log"}, "needs a positive input; u takes values down to -"),
+    ],
+)
+def test_a_transform_that_cannot_be_is_refused(problem, transform, message):
+    with pytest.raises(ValueError, match=message):
+        nn.build(problem, transform=transform, key=KEY)
 
 
 def test_pca_keeps_the_directions_of_largest_variance():

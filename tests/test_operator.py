@@ -290,7 +290,7 @@ def test_mistakes_are_one_sentence(burgers, name):
 
 
 def test_mistakes_elsewhere(burgers, reactor):
-    with pytest.raises(ValueError, match="same number of functions; got 2 of u, 3 of nu"):
+    with pytest.raises(ValueError, match="same number of functions, or for one; got 2 of u, 3 of nu"):
         reactor.predict({"u": np.ones((2, 8)), "v": lambda t, x: t, "nu": [1, 2, 3]}, t=T, x=X)
     with pytest.raises(ValueError, match="at its sensors"):
         burgers.evaluate(jnp.zeros(17), t=T, x=X)

@@ -19,6 +19,7 @@ from seponet.functions import Functions
 from seponet.metrics import Errors, compare
 from seponet.nn.build import ModelConfig, build
 from seponet.plots import run
+from seponet.plots.basis import match
 from seponet.plots.panels import arrange, close_circles, error_over
 from seponet.plots.quantity import compute_quantity
 from seponet.problem import Problem
@@ -312,6 +313,32 @@ def test_basis_next_to_the_analytic_one(rank: int, tmp_path: Path) -> None:
         assert np.max(fewer.axes[2].lines[0].get_ydata()) > 10
     if rank == 50:
         check_png(plots.plot_basis(basis, tmp_path / "basis.png", exact))
+
+
+def test_factors_take_the_order_of_the_analytic_functions() -> None:
+    """Permuted, scaled and perturbed factors are put in order by both axes together."""
+    exact = plots.analytic_basis(Heat())
+    assert exact is not None
+    x, noise = np.linspace(0, 1, 101), np.random.default_rng(0)
+    order = noise.permutation(5)
+    tables = {
+        name: xr.DataArray(
+            (noise.uniform(-2, 2, (5, 1)) * f(x, 5) + 0.02 * noise.normal(size=(5, 101)))[order], {name: x}, ("k", name)
+        )
+        for name, f in exact.items()
+    }
+    matched = match(tables, exact)
+    assert np.array_equal(matched["t"], tables["t"][np.argsort(order)])
+    assert np.array_equal(matched["x"], tables["x"][np.argsort(order)])
+
+
+def test_a_model_of_rank_one_is_drawn_with_whole_numbers() -> None:
+    model = build(Heat(), ModelConfig(rank=1, decoder="cp", exact="none"), key=jax.random.key(0))
+    figure = plots.draw_basis(model, plots.analytic_basis(Heat()))
+    figure.draw_without_rendering()
+    last = figure.axes[-1]
+    lower, upper = last.get_xlim()
+    assert [tick for tick in last.get_xticks() if lower <= tick <= upper] == [1]
 
 
 def test_an_exact_model_leaves_the_decay_without_its_initial_value() -> None:

@@ -13,8 +13,9 @@ import pytest
 
 import seponet
 from seponet import Domain, Problem, Value, functions, machine, run
+from seponet.atomic import write_text
 from seponet.duration import parse_duration
-from seponet.folder import RunFolder, write_text
+from seponet.folder import RunFolder
 from seponet.nn.build import build
 from seponet.paper import paper_figure
 from seponet.plan import choose_rows

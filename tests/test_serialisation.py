@@ -1,8 +1,10 @@
 """Operators on disk: nothing lost, nothing pickled, nothing half written, and one sentence for what can't be read."""
 
+import itertools
 import json
 import linecache
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -175,7 +177,7 @@ def test_nothing_is_overwritten_by_accident(saved, tmp_path):
     make(zoo.Plate()).save(path, overwrite=True)
     assert type(Operator.load(path).problem) is zoo.Plate
     (path / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="would lose them"):
+    with pytest.raises(ValueError, match="holds other things"):
         operator.save(path, overwrite=True)
     assert (path / "notes.txt").read_text() == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run"]
@@ -186,24 +188,47 @@ def test_an_interrupted_save_leaves_what_was_there(saved, tmp_path, monkeypatch)
     path = tmp_path / "run"
     operator.save(path)
 
-    renamed = []
-
     def fail(*args, **kwargs):
         raise KeyboardInterrupt
 
-    def fail_second(old, new, rename=os.rename):
-        renamed.append(new)
-        if len(renamed) == 2:
-            raise KeyboardInterrupt
-        rename(old, new)
-
-    for module, name, broken in [(np, "savez", fail), (json, "dumps", fail), (os, "rename", fail_second)]:
+    for module, name in [(np, "savez"), (json, "dumps"), (os, "fsync"), (Path, "replace")]:
         with monkeypatch.context() as patch:
-            patch.setattr(module, name, broken)
+            patch.setattr(module, name, fail)
             with pytest.raises(KeyboardInterrupt):
                 make(zoo.Plate()).save(path, overwrite=True)
         assert type(Operator.load(path).problem) is zoo.KdV
+    make(zoo.Plate()).save(path, overwrite=True)
+    assert type(Operator.load(path).problem) is zoo.Plate
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    assert len(list(path.iterdir())) == 2
+
+
+def test_a_kill_at_any_time_leaves_the_old_operator_or_the_new_one(saved, tmp_path, monkeypatch):
+    """What a process that dies without any clean-up would leave: copies around each step that changes the folder."""
+    operator, _ = saved
+    path = tmp_path / "run"
+    operator.save(path)
+    copies: list[Path] = []
+
+    def observed(act):
+        def step(*arguments, **options):
+            copies.append(tmp_path / str(len(copies)))
+            shutil.copytree(path, copies[-1])
+            return act(*arguments, **options)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        for name in ("replace", "unlink"):
+            patch.setattr(Path, name, observed(getattr(Path, name)))
+        make(zoo.Plate()).save(path, overwrite=True)
+        operator.save(path, overwrite=True)
+    kinds = [type(Operator.load(copy).problem) for copy in copies]
+    changes = [b for a, b in itertools.pairwise([*kinds, zoo.KdV]) if a is not b]
+    assert changes == [zoo.Plate, zoo.KdV]
+    for copy in copies:
+        make(zoo.Plate()).save(copy, overwrite=True)
+        assert type(Operator.load(copy).problem) is zoo.Plate
 
 
 def test_damaged_files_are_one_sentence(saved, tmp_path):
@@ -226,7 +251,7 @@ def test_damaged_files_are_one_sentence(saved, tmp_path):
     arrays.unlink()
     load("arrays.npz is missing")
     np.savez(arrays, **{"0": np.zeros(3)})
-    load("does not belong to operator.json")
+    load("do not belong to operator.json")
     arrays.write_bytes(content)
     description.write_text(text[: len(text) // 2])
     load("operator.json is damaged")

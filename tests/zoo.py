@@ -11,6 +11,12 @@ import numpy as np
 from seponet import Derivative, Domain, Grid, Periodic, Problem, Residual, Robin, Value, nn
 from seponet.functions import GaussianField, Scalar, SpectralField, Vector
 
+LINE = Domain(x=(0.0, 1.0))
+CIRCLE = Domain(x=Periodic(0.0, 1.0))
+BOX = Domain(x=(-1.0, 1.0), y=(0.0, 1.5))
+TORUS = Domain(x=Periodic(0.0, 2 * np.pi), y=Periodic(0.0, 2 * np.pi))
+"""Domains for spaces of functions."""
+
 
 class Poisson(Problem):
     r"""Learn $u \mapsto s$ where $s_{xx} + s_{yy} = u(x, y)$ and $s = 0$ on all four walls: no time."""

@@ -119,7 +119,8 @@ def _predict(commands: Any) -> None:
         "solve for given input functions",
         "seponet predict runs/burgers-quick --input u.npy --output s.nc",
         "seponet predict runs/burgers-quick --input u.csv --output s.npy --grid t=101,x=256",
-        "seponet predict runs/mine --input u=u.npy --input nu=nu.npy --output s.nc",
+        "seponet predict runs/mine --input u=u.npy --input nu=0.02 --output s.nc",
+        "seponet predict runs/mine --input u_and_nu.nc --output s.nc",
     )
     _run(command)
     command.add_argument(
@@ -128,7 +129,8 @@ def _predict(commands: Any) -> None:
         default=[],
         metavar="[NAME=]FILE",
         help=".npy or .csv: one function, or one in each row, on a uniform grid (with both ends of an interval, "
-        "without the upper end of a periodic axis); .nc: with its own coordinates. NAME is needed if there are several",
+        "without the upper end of a periodic axis); .nc: a variable for each input, on the file's own coordinates. A "
+        "number or a vector may stand for the file of an input that has no axes. NAME is needed if there are several",
     )
     command.add_argument("--output", required=True, metavar="FILE", help="s.nc (with coordinates) or s.npy")
     command.add_argument(

@@ -1,7 +1,5 @@
 """`seponet predict`."""
 
-import os
-import tempfile
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ..atomic import replacing
 from ..domain import Domain
 from ..folder import RunFolder
 from ..problem import Problem
@@ -40,28 +39,47 @@ def predict_command(arguments: Namespace) -> int:
 
 
 def _read_inputs(problem: Problem, given: list[str], output: Path) -> dict[str, Any] | None:
-    if not problem.inputs:
+    known = tuple(problem.inputs)
+    if not known and not given:
         return None
-    files: dict[str, Path] = {}
+    texts: dict[str, str] = {}
     for text in given:
         name, equals, file = text.partition("=")
-        if not equals and len(problem.inputs) > 1:
-            raise ValueError(f"the inputs are {', '.join(problem.inputs)}; write --input NAME=FILE for each")
-        name, file = (name, file) if equals else (next(iter(problem.inputs)), text)
-        files[name] = Path(file)
-    if set(files) != set(problem.inputs):
-        wanted = " ".join(f"--input {name}=FILE" for name in problem.inputs)
-        raise ValueError(f"the inputs are {', '.join(problem.inputs)}: give {wanted}")
-    for file in files.values():
-        if file.absolute() == output.absolute():
-            raise ValueError(f"--output {output} would overwrite an input")
-    return {name: read_input(file, name) for name, file in files.items()}
+        if equals:
+            texts[name] = file
+        elif len(known) == 1 or Path(text).suffix == ".nc":
+            texts |= dict.fromkeys(known, text)
+        else:
+            raise ValueError(f"the inputs are {', '.join(known) or 'none'}; write --input NAME=FILE for each")
+    if set(texts) != set(known):
+        wanted = "give " + " ".join(f"--input {name}=FILE" for name in known) if known else "leave out --input"
+        raise ValueError(f"the inputs are {', '.join(known) or 'none'}: {wanted}")
+    if any(Path(text).absolute() == output.absolute() for text in texts.values()):
+        raise ValueError(f"--output {output} would overwrite an input")
+    return {name: _read(text, name, numeric=not problem.inputs[name].domain.names) for name, text in texts.items()}
+
+
+def _read(text: str, name: str, numeric: bool) -> np.ndarray | xr.DataArray:
+    numbers = _numbers(text) if numeric else None
+    if numbers is not None:
+        return numbers
+    if Path(text).suffix not in READABLE:
+        wanted = f"a {'number or a ' if numeric else ''}file that ends in {', '.join(READABLE)}"
+        raise ValueError(f"input {name!r} must be {wanted}; got {text}")
+    return read_input(Path(text), name)
+
+
+def _numbers(text: str) -> np.ndarray | None:
+    """A number, or the components of a vector, written instead of a file."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        return None
+    return np.array(values if len(values) > 1 else values[0])
 
 
 def read_input(file: Path, name: str) -> np.ndarray | xr.DataArray:
     """The values in a file, whatever their shape; a NetCDF file has a variable of that name, or a single one."""
-    if file.suffix not in READABLE:
-        raise ValueError(f"input {name!r} must be a file that ends in {', '.join(READABLE)}; got {file}")
     if not file.is_file():
         raise ValueError(f"there is no file {file} for the input {name!r}")
     try:
@@ -96,18 +114,11 @@ def uniform(domain: Domain, name: str, count: int) -> np.ndarray:
 
 
 def _write(predicted: xr.DataArray | xr.Dataset, output: Path) -> None:
-    handle, temporary = tempfile.mkstemp(dir=output.absolute().parent, suffix=output.suffix, prefix=f".{output.stem}-")
-    os.close(handle)
-    try:
+    with replacing(output) as fresh:
         if output.suffix == ".nc":
-            predicted.to_netcdf(temporary, engine="netcdf4")
+            predicted.to_netcdf(fresh, engine="netcdf4")
         else:
-            np.save(temporary, _array(predicted))
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, output)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+            np.save(fresh, _array(predicted))
 
 
 def _array(predicted: xr.DataArray | xr.Dataset) -> np.ndarray:

@@ -30,6 +30,11 @@ def train_command(arguments: Namespace) -> int:
     if _stopped(outcome, arguments.budget):
         steps = specification.recipe.train.steps
         raise ValueError(f"stopped by a signal before step {steps}; go on with: seponet train --resume --out {out}")
+    if outcome.trained is not None and outcome.trained.interrupted:
+        warn(
+            f"the budget ended after step {outcome.trained.steps} of {specification.recipe.train.steps}; go on with: "
+            f"seponet train --resume --out {out}"
+        )
     folder = RunFolder(out)
     if arguments.functions > 0:
         with (

@@ -77,11 +77,7 @@ class Sampled(Space):
         return jnp.asarray(self.coefficients, float)[rows]
 
     def evaluate(self, parameters: Array, where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
-        if self.components is None:
-            return expand(parameters, self.bases, where, alpha)
-        n, c, *sizes = parameters.shape
-        flat = expand(jnp.swapaxes(parameters, 0, 1).reshape(c * n, *sizes), self.bases, where, alpha)
-        return flat.reshape(c, n, *flat.shape[1:])
+        return expand(parameters, self.bases, where, alpha)
 
 
 def _coordinates(name: str, axis: Interval, count: int, given: Array | np.ndarray | None) -> np.ndarray:

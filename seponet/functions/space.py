@@ -159,8 +159,15 @@ def normal(key: PRNGKeyArray, n: int, deviations: Float64[np.ndarray, "*sizes"])
 
 def expand(
     coefficients: Float[Array, "n *sizes"], bases: tuple[Basis, ...], where: Where, alpha: MultiIndex
-) -> Float[Array, "n *places"]:
-    """Coefficients times the derivative `alpha` of the bases; the bases are in the order of the axes of `where`."""
+) -> Float[Array, "..."]:
+    """Coefficients `[n, *sizes]`, or `[n, components, *sizes]`, times the derivative `alpha` of the bases.
+
+    The bases are in the order of the axes of `where`; components, if any, lead in the result.
+    """
+    if coefficients.ndim > 1 + len(bases):
+        n, c, *sizes = coefficients.shape
+        flat = expand(jnp.swapaxes(coefficients, 0, 1).reshape(c * n, *sizes), bases, where, alpha)
+        return flat.reshape(c, n, *flat.shape[1:])
     orders = [order(alpha, name) for name in where.names]
     factors = [basis(x, m)[m] for basis, x, m in zip(bases, where.points, orders, strict=True)]
     if isinstance(where, Grid):

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -17,7 +17,7 @@ from .branch import Branch, Constant
 from .cnn import CNN
 from .decoders import CP, Tucker
 from .deeponet import DeepONet, RepeatedDeepONet
-from .encoders import PCA, AbstractEncoder, Flatten, Standardise
+from .encoders import PCA, TRANSFORMS, AbstractEncoder, Flatten, Standardise, Transformed
 from .features import Affine, Chain, Coordinatewise, PeriodicFeatures
 from .grid_core import field_branch, make_potentials
 from .mlp import MLP
@@ -47,6 +47,7 @@ class ModelConfig:
     - `trunk_width`, `trunk_depth`, `trunk_activation`, `trunk_final`: of learned trunks.
     - `wavenumbers`: how many periodic features a learned trunk gets along an exactly periodic axis.
     - `encoder`: "sensors" (values as they are), "standardise" or "pca".
+    - `transform`: for inputs by name, what the encoder sees instead of their values: "reciprocal" or "log".
     - `sensors`: the number of sensors along each axis of an input.
     - `components`: how many principal components "pca" keeps; None keeps those above 1e-8 of the variance.
     - `output`: "fields", or "curl": two fields along two periodic axes that come from one stream function.
@@ -68,6 +69,7 @@ class ModelConfig:
     trunk_final: str = "sine"
     wavenumbers: int = 5
     encoder: str = "sensors"
+    transform: Mapping[str, str] = field(default_factory=dict)
     sensors: int = 128
     components: int | None = None
     output: str = "fields"
@@ -277,14 +279,20 @@ def _branch(
         return _cnn_branch(problem, sensors, out_size, key), sensors
     samples = problem.sample(sample_key, 1000 if encoder != "sensors" else 2)
     encoders: dict[str, AbstractEncoder] = {}
+    for name in config.transform:
+        _choose("an input in transform", name, tuple(problem.inputs))
     for name, counts in sensors:
         values = np.asarray(sense(samples[name], dict(counts)))
+        transform = config.transform.get(name)
+        if transform is not None:
+            values = _transformed(name, _choose(f"transform of {name}", transform, tuple(TRANSFORMS)), values)
         if encoder == "sensors":
-            encoders[name] = Flatten(values.shape[1:])
+            made = Flatten(values.shape[1:])
         elif encoder == "standardise" or not len(problem.inputs[name].domain):
-            encoders[name] = Standardise(values)
+            made = Standardise(values)
         else:
-            encoders[name] = PCA(values, count=config.components, energy=None if config.components else 1 - 1e-8)
+            made = PCA(values, count=config.components, energy=None if config.components else 1 - 1e-8)
+        encoders[name] = made if transform is None else Transformed(transform, made)
     return Branch.mlp(
         encoders,
         out_size,
@@ -295,6 +303,14 @@ def _branch(
         zero_last=config.zero_last,
         key=key,
     ), sensors
+
+
+def _transformed(name: str, transform: str, values: np.ndarray) -> np.ndarray:
+    if np.min(values) <= 0:
+        raise ValueError(
+            f"transform {transform!r} needs a positive input; {name} takes values down to {np.min(values):.3g}"
+        )
+    return np.asarray(TRANSFORMS[transform](values))
 
 
 def _cnn_branch(problem: Problem, sensors: Sensors, out_size: int, key: PRNGKeyArray) -> Branch:

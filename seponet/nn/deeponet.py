@@ -148,11 +148,6 @@ class Repeated(eqx.Module):
                 total = total + weight * c * derivative(*repeated).reshape(total.shape)
         return total
 
-    def numbers(self, functions: int, places: int) -> int:
-        # The activations of the trunk, one row of them per hidden layer, kept for the backward pass.
-        widths = sum(leaf.shape[-1] for leaf in jax.tree.leaves(eqx.filter(self.trunk, eqx.is_inexact_array)))
-        return 2 * functions * places * widths
-
     def flops(self, field: int, combination: Sequence[tuple[float, MultiIndex]]) -> int:
         # A pass through the trunk for every pair of a function and a point, about doubled by each derivative.
         passes = sum(3 ** sum(m for _, m in alpha) for _, alpha in combination)

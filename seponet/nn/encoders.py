@@ -5,6 +5,8 @@ Statistics of the inputs are computed once in float64 and kept in `Fixed`, so th
 
 import abc
 import math
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -122,6 +124,35 @@ class PCA(AbstractEncoder):
 
     def __call__(self, values: Float[Array, "functions *shape"]) -> Float[Array, "functions size"]:
         return matmul(values.reshape(values.shape[0], -1) - self.mean()[None], self.directions())
+
+
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {"reciprocal": lambda u: 1 / u, "log": jnp.log}
+"""Elementwise functions of sensor values, for inputs whose effect is closer to linear in them: 1/u of a speed is a
+travel time."""
+
+
+class Transformed(AbstractEncoder):
+    """An encoder of the transformed values.
+
+    **Arguments:**
+
+    - `name`: one of `TRANSFORMS`.
+    - `encoder`: made from samples that were transformed in the same way.
+    """
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    encoder: AbstractEncoder
+
+    def __init__(self, name: str, encoder: AbstractEncoder) -> None:
+        self.shape, self.name, self.encoder = encoder.shape, name, encoder
+
+    @property
+    def size(self) -> int:
+        return self.encoder.size
+
+    def __call__(self, values: Float[Array, "functions *shape"]) -> Float[Array, "functions size"]:
+        return self.encoder(TRANSFORMS[self.name](values))
 
 
 def _rows(samples: ArrayLike) -> tuple[np.ndarray, tuple[int, ...]]:

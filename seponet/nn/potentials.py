@@ -70,9 +70,6 @@ class FromPotentials(eqx.Module):
         parts = self._by_potential(field, combination)
         return total((1.0, self.inner.contract(coefficients, j, own)) for j, own in parts)
 
-    def numbers(self, functions: int, places: int) -> int:
-        return self.inner.numbers(functions, places)
-
     def flops(self, field: int, combination: Weighted) -> int:
         return sum(self.inner.flops(j, own) for j, own in self._by_potential(field, combination))
 

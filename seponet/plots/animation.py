@@ -58,10 +58,11 @@ class Movie:
         self.times = case.points[arrangement.along]
         exact, found = case.show(quantity)
         self.scales = [scale_of(exact, exact if found is None else found)]
-        rows = [("reference", exact, self.scales[0])]
+        name = symbol(quantity)
+        rows = [(f"reference {name}", exact, self.scales[0])]
         if found is not None:
             self.scales.append(symmetric_scale(found - exact))
-            rows.append(("prediction", found, self.scales[0]))
+            rows.append((f"prediction {name}", found, self.scales[0]))
             rows.append(("prediction − reference", found - exact, self.scales[1]))
         self.values = [values for _, values, _ in rows]
         self.figure = new_figure(3.1, 3.1 * len(rows))
@@ -74,7 +75,7 @@ class Movie:
             if axes is not panels[0]:
                 axes.set_ylabel("")
                 axes.tick_params(labelleft=False)
-        add_colour_bar(self.figure, self.images[len(rows) // 2], panels[len(rows) // 2], symbol(quantity))
+        add_colour_bar(self.figure, self.images[len(rows) // 2], panels[len(rows) // 2])
         if found is not None:
             add_colour_bar(self.figure, self.images[-1], panels[-1])
         self.show(0)

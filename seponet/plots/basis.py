@@ -11,8 +11,10 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter
+from scipy.optimize import linear_sum_assignment
 
+from ..nn.decoders import CP
 from ..nn.model import OperatorNetwork
 from ..operator import Operator
 from ..problem import Problem
@@ -87,14 +89,17 @@ def draw_basis(
     """The figure of `plot_basis`.
 
     One column for each axis. The scale and sign of a learned factor are arbitrary, so each one is divided by its
-    largest value. Next to analytic functions, the last row tells how much of each of them lies outside the span of the
-    factors.
+    largest value; the order of a CP decoder's factors is arbitrary too, so it follows the analytic functions if they
+    are given. Apart from that the factors are shown as learned. The last row tells how much of each analytic function
+    lies outside their span, which is all that matters for a decoder that mixes them.
     """
     tables = {name: _of_field(table, field) for name, table in tables_of(basis).items()}
     joint = [name for name, table in tables.items() if table.ndim != 2]
     if joint:
         return _draw_joint(tables[joint[0]])
     known = {name: f for name, f in (analytic or {}).items() if name in tables}
+    if known and _is_paired(basis):
+        tables = match(tables, known)
     rows = 3 if known else 1
     figure = new_figure(0.5 + 2.3 * rows, max(5.0, min(9.0, 4.0 * len(tables))))
     panels = figure.subplots(rows, len(tables), squeeze=False)
@@ -106,7 +111,7 @@ def draw_basis(
         points, rank = np.asarray(table[name]), table.shape[0]
         _draw_factors(figure, column[0], points, np.asarray(table), f"model, {symbol(name)}", name)
         if name in known:
-            exact = known[name](points, min(rank, MOST_LINES))
+            exact = known[name](points, rank)
             _draw_factors(figure, column[1], points, exact, f"analytic, {symbol(name)}", name)
             _draw_distances(column[2], distances(np.asarray(table), exact), name)
         else:
@@ -115,6 +120,20 @@ def draw_basis(
     for axes in panels[:2, -1]:
         _add_legend(axes)
     return figure
+
+
+def match(tables: Mapping[str, xr.DataArray], analytic: Analytic) -> dict[str, xr.DataArray]:
+    """Factors (k, axis) in the order of the analytic functions that they resemble.
+
+    The k-th factors of all axes belong together, so all get the same order: the one with the largest sum over k of the
+    products over axes of the cosines between a factor and its analytic function.
+    """
+    likeness: Any = 1.0
+    for name, functions in analytic.items():
+        factors = np.asarray(tables[name], np.float64)
+        likeness = likeness * np.abs(_unit(functions(np.asarray(tables[name][name]), len(factors))) @ _unit(factors).T)
+    order = linear_sum_assignment(likeness, maximize=True)[1]
+    return {name: table.isel(k=order) for name, table in tables.items()}
 
 
 def distances(
@@ -141,6 +160,16 @@ def tables_of(
     return basis
 
 
+def _is_paired(basis: OperatorNetwork | Operator | Mapping[str, xr.DataArray]) -> bool:
+    model = basis.model if isinstance(basis, Operator) else basis
+    return isinstance(getattr(model, "decoder", None), CP)
+
+
+def _unit(values: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    return values / np.where(lengths > 0, lengths, 1.0)
+
+
 def _of_field(table: xr.DataArray, field: str | None) -> xr.DataArray:
     fields = [str(name) for name in np.asarray(table["field"])]
     if field is not None and field not in fields:
@@ -149,9 +178,11 @@ def _of_field(table: xr.DataArray, field: str | None) -> xr.DataArray:
 
 
 def _normalise(values: np.ndarray) -> np.ndarray:
+    """Each row with the maximum one, and positive where it first comes near it."""
     values = np.asarray(values, np.float64)
-    peaks = np.take_along_axis(values, np.argmax(np.abs(values), axis=1)[:, None], axis=1)
-    return values / np.where(peaks == 0, 1.0, peaks)
+    peaks = np.max(np.abs(values), axis=1, keepdims=True)
+    first = np.argmax(np.abs(values) >= 0.5 * peaks, axis=1)[:, None]
+    return values * np.sign(np.take_along_axis(values, first, axis=1)) / np.where(peaks == 0, 1.0, peaks)
 
 
 def _draw_factors(figure: Figure, axes: Axes, points: np.ndarray, values: np.ndarray, title: str, name: str) -> None:
@@ -161,7 +192,7 @@ def _draw_factors(figure: Figure, axes: Axes, points: np.ndarray, values: np.nda
         image = draw_map(axes, points, np.arange(1.0, rank + 1), values, Scale(-1.0, 1.0, DIVERGING))
         image.set_interpolation("nearest")
         axes.set_ylim(0.5, rank + 0.5)
-        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.yaxis.set_major_locator(_whole_numbers())
         style_axes(axes, title, symbol(name), "$k$")
         add_colour_bar(figure, image, axes)
         return
@@ -192,9 +223,14 @@ def _draw_distances(axes: Axes, values: np.ndarray, name: str) -> None:
     axes.set_yscale("log")
     # Whole decades: within one, the ticks would have no round labels.
     axes.set_ylim(10 ** np.floor(np.log10(shown.min()) - 0.1), 10 ** np.ceil(np.log10(shown.max()) + 0.1))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(0.5, values.shape[0] + 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_locator(_whole_numbers())
     style_lines(axes, f"analytic, outside the model's span, {symbol(name)}", "$k$", "part of the norm (%)")
+
+
+def _whole_numbers() -> MaxNLocator:
+    return MaxNLocator(5, integer=True, min_n_ticks=1)
 
 
 def _draw_joint(table: xr.DataArray) -> Figure:

@@ -41,13 +41,14 @@ def draw_history(history: Sequence[Entry], paper_error: float | None = None) -> 
 
 def _draw_losses(axes: Axes, history: Sequence[Entry]) -> None:
     names = list(dict.fromkeys(name for entry in history for name in entry.get("terms") or {}))
-    _draw(axes, [(e["step"], e["loss"]) for e in history], "loss", color="black", linewidth=1.4, zorder=3)
+    few = {"marker": "o", "markersize": 3} if len(history) < 10 else {}
+    _draw(axes, [(e["step"], e["loss"]) for e in history], "loss", color="black", linewidth=1.4, zorder=3, **few)
     if len(names) > 1:
         for i, name in enumerate(names):
             line = [(e["step"], e["terms"][name]) for e in history if name in (e.get("terms") or {})]
             style = ("-", "--", ":", "-.")[i // len(LINES) % 4]
             _draw(axes, line, name, color=LINES[i % len(LINES)], linewidth=1.0, linestyle=style)
-    style_lines(axes, "loss and its terms" if len(names) > 1 else "loss", "step", "mean square")
+    style_lines(axes, "training, with the terms of the loss" if len(names) > 1 else "training", "step", "loss")
     axes.set_yscale("log")
     if len(names) > 1:
         axes.legend(fontsize=TICK, frameon=False, ncols=2 if len(names) > 5 else 1)
@@ -56,25 +57,18 @@ def _draw_losses(axes: Axes, history: Sequence[Entry]) -> None:
 def _draw_validation(axes: Axes, measured: list[tuple[float, float]], paper_error: float | None) -> None:
     seconds = measured[-1][0]
     unit, name = (3600, "hours") if seconds > 2 * 3600 else (60, "minutes") if seconds > 300 else (1, "seconds")
-    _draw(axes, [(s / unit, 100 * e) for s, e in measured], "", color=LINES[0], linewidth=1.4, marker="o", markersize=3)
+    _draw(axes, [(s / unit, 100 * e) for s, e in measured], "here", color=LINES[0], marker="o", markersize=3)
     last = measured[-1][1]
     style_lines(axes, f"validation, {percent(last)} at the end", f"{name} of training", "mean relative $L^2$ error (%)")
     axes.set_yscale("log")
+    axes.set_xlim(left=0)
     axes.yaxis.set_major_formatter(LogFormatter())
     axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.5)))
     if paper_error is not None:
-        axes.axhline(100 * paper_error, color=LINES[1], linewidth=1.2, linestyle="--")
-        axes.annotate(
-            f"paper {percent(paper_error)}",
-            (0.99, 100 * paper_error),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=TICK,
-            color=LINES[1],
-        )
+        label = f"the paper's at its end, {percent(paper_error)}"
+        axes.axhline(100 * paper_error, color=LINES[1], linewidth=1.2, linestyle="--", label=label)
         axes.margins(y=0.12)
+        axes.legend(fontsize=TICK, frameon=False)
 
 
 def _draw(axes: Axes, points: list[tuple[float, float]], label: str, **style: Any) -> None:

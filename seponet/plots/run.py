@@ -20,7 +20,7 @@ from ..run import in_precision_of, load
 from ..specification import Specification
 from ..testset import TestSet, load_testset
 from .animation import animate
-from .basis import analytic_basis, plot_basis, tables_of
+from .basis import analytic_basis, plot_basis
 from .case import Case, Which, find_function
 from .comparison import draw_comparison
 from .histogram import plot_errors
@@ -132,13 +132,12 @@ def read_history(path: str | Path) -> list[dict[str, Any]]:
 
 def _plot_basis(model: OperatorNetwork, folder: Path) -> list[Path]:
     fields = model.problem.fields
+    analytic = analytic_basis(model.problem, model.exact)
     try:
-        tables = tables_of(model)
+        return [
+            plot_basis(model, folder / f"basis{f'-{field}' if len(fields) > 1 else ''}.png", analytic, field=field)
+            for field in fields
+        ]
     except ValueError as error:
         logger.info("no picture of basis functions: %s", error)
         return []
-    analytic = analytic_basis(model.problem, model.exact)
-    return [
-        plot_basis(tables, folder / (f"basis-{field}.png" if len(fields) > 1 else "basis.png"), analytic, field=field)
-        for field in fields
-    ]

@@ -58,7 +58,10 @@ def symmetric_scale(*arrays: np.ndarray, colours: str = DIFFERENCE) -> Scale:
 
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
-    return Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
+    # Room for the last tick label of a panel beside the first one of the next.
+    figure.set_layout_engine("constrained", w_pad=0.09)
+    return figure
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
@@ -106,11 +109,11 @@ def style_lines(axes: Axes, title: str = "", across: str = "", up: str = "") -> 
 
 
 def few_ticks(axes: Axes, across: bool = True, up: bool = True) -> None:
-    """Ticks that do not collide in small panels."""
+    """Ticks that do not collide in small panels, nor with those of the panel beside."""
     if across:
-        axes.xaxis.set_major_locator(_round_places(4))
+        axes.xaxis.set_major_locator(_round_places(3))
     if up:
-        axes.yaxis.set_major_locator(_round_places(4))
+        axes.yaxis.set_major_locator(_round_places(3 if axes.images else 5))
         axes.yaxis.set_major_formatter(_short_numbers())
         axes.yaxis.get_offset_text().set_fontsize(TICK)
 

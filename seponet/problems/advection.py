@@ -28,12 +28,10 @@ class Advection(Problem):
         Value({"x": 0}, equals=lambda t: jnp.sin(jnp.pi / 2 * t)),
     ]
     reference_resolution = 128
+    grid_points = 128
 
     def equation(self, s_t: Array, s_x: Array, u: Array) -> Array:
         return s_t + u * s_x
-
-    def grid(self) -> dict[str, np.ndarray]:
-        return {"t": np.linspace(0, 1, 128), "x": np.linspace(0, 1, 128)}
 
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int

@@ -25,12 +25,10 @@ class DiffusionReaction(Problem):
     inputs = {"u": GaussianField(domain["x"], length_scale=0.2)}
     conditions = [Value({"t": 0}), Value({"x": (0, 1)})]
     reference_resolution = 512
+    grid_points = 128
 
     def equation(self, s: Array, s_t: Array, s_xx: Array, u: Array) -> Array:
         return s_t - self.diffusivity * s_xx - self.rate * s**2 - u
-
-    def grid(self) -> dict[str, np.ndarray]:
-        return {"t": np.linspace(0, 1, 128), "x": np.linspace(0, 1, 128)}
 
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int

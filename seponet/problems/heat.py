@@ -22,12 +22,10 @@ class Heat(Problem):
     inputs = {"u": SpectralField(domain["x"], sigma=625.0, tau=5.0, gamma=4.0)}
     conditions = [Value({"t": 0}, equals="u"), Value({"x": (0, 1)})]
     reference_resolution = 128
+    grid_points = 128
 
     def equation(self, s_t: Array, s_xx: Array) -> Array:
         return s_t - self.diffusivity * s_xx
-
-    def grid(self) -> dict[str, np.ndarray]:
-        return {"t": np.linspace(0, 1, 128), "x": np.linspace(0, 1, 128)}
 
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int

@@ -1,0 +1,35 @@
+"""Files that are replaced whole or not at all: a reader finds the old one or the new one, whenever a writer stops."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file to write to; it takes the place of `path` when the block ends, and is removed if that fails."""
+    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    os.close(handle)
+    fresh = Path(name)
+    try:
+        yield fresh
+        with fresh.open("r+b") as file:
+            os.fsync(file.fileno())
+        fresh.chmod(0o666 & ~current_umask())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    with replacing(path) as fresh:
+        fresh.write_text(text, encoding="utf-8")
+
+
+def current_umask() -> int:
+    """The permissions that new files are denied; the only way to read them is to set them."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,36 @@
+"""Run by test_sharding in processes of their own: loss and gradient of a training step, written to a file."""
+
+import sys
+
+import equinox as eqx
+import jax
+import numpy as np
+import zoo
+from jax.sharding import AxisType
+
+from seponet.recipe import TrainConfig
+from seponet.step import Stepper
+
+
+def main(output: str, devices: str, process: str, address: str) -> None:
+    """Use a mesh of so many devices, some of them in the other of two processes if an address is given."""
+    jax.config.update("jax_enable_x64", True)
+    if address:
+        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        jax.distributed.initialize(address, num_processes=2, process_id=int(process))
+    stepper = Stepper(zoo.small(zoo.KdV()), TrainConfig(functions=8, points=6), 3, jax.random.key(0))
+
+    @eqx.filter_jit
+    def differentiate(state):
+        arguments = state.weights, state.balance, stepper.batch(state), state.step
+        return jax.value_and_grad(stepper.loss, has_aux=True)(*arguments)
+
+    with jax.set_mesh(jax.make_mesh((int(devices),), ("functions",), axis_types=(AxisType.Auto,))):
+        (loss, losses), gradient = differentiate(stepper.start())
+    (share,) = {shard.data.shape for shard in losses.table.addressable_shards}
+    arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(gradient))}
+    np.savez(output, share=np.array(share), loss=np.asarray(loss), **arrays)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
