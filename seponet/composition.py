@@ -45,7 +45,7 @@ def compose(operator: Operator, u: Any, coordinates: Mapping[str, Any], residual
             if residual:
                 judged.append(operator.residual(inputs))
             if i < last:
-                inputs = _next(operator.model, inputs)
+                inputs = advance_inputs(operator.model, inputs)
     order = np.argsort(np.argsort(window, kind="stable"), kind="stable")
     made = xr.concat(parts, time).isel({time: order}).transpose("function", *problem.domain, missing_dims="ignore")
     if judged:
@@ -56,5 +56,6 @@ def compose(operator: Operator, u: Any, coordinates: Mapping[str, Any], residual
 
 
 @eqx.filter_jit
-def _next(model: OperatorNetwork, inputs: dict[str, Functions]) -> dict[str, Functions]:
+def advance_inputs(model: OperatorNetwork, inputs: dict[str, Functions]) -> dict[str, Functions]:
+    """The inputs of the next window."""
     return end_of_window(model, model.sensors, inputs)

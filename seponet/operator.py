@@ -23,6 +23,7 @@ from .nn.model import OperatorNetwork
 from .nn.potentials import FromPotentials
 from .problem import Problem
 from .refine import Nodes, gauss_newton, make_collocation, quadrature_nodes
+from .refined import Refined as Refined
 from .serialisation import load_model, save_model
 from .solution import in_precision_of, is_double
 from .view import View, locate, sensors_of
@@ -199,7 +200,7 @@ class Operator:
         nodes: Mapping[str, int] | None = None,
         weights: Mapping[str, float] | None = None,
         memory: int = MEMORY,
-    ) -> "Refined":
+    ) -> Refined:
         """Gauss-Newton on the coefficients of each function, started from the network's: down to what the basis can do.
 
         **Arguments:**
@@ -291,29 +292,3 @@ class Operator:
                     f"`{symbol}` is not a derivative of {', '.join(chosen)}; write for instance `{chosen[0]}_x`"
                 )
         return symbols
-
-
-class Refined:
-    """Solutions that were refined one by one.
-
-    - `coefficients`: of the basis functions.
-    - `before`, `after`: root mean square residuals on the refinement's quadrature grid, as `Operator.residual`.
-    """
-
-    def __init__(
-        self,
-        operator: Operator,
-        inputs: dict[str, Functions],
-        count: int | None,
-        coefficients: Array,
-        before: xr.Dataset,
-        after: xr.Dataset,
-    ) -> None:
-        self.operator, self.coefficients, self.before, self.after = operator, coefficients, before, after
-        self._inputs, self._count = inputs, count
-
-    def predict(self, **where: Any) -> xr.DataArray | xr.Dataset:
-        """The refined solutions; arguments as for `Operator.predict`, without the inputs."""
-        view = self.operator.on(**where)
-        with in_precision_of(self.operator.model):
-            return view.label(view.compute(self._inputs, self._count or 1, self.coefficients), self._count)

@@ -117,6 +117,7 @@ class Stepper:
 
     def start(self) -> TrainState:
         """The state before the first step."""
+        several = self.config.windows > 1
         return TrainState(
             step=jnp.zeros((), int),
             weights=self.trained,
@@ -125,9 +126,7 @@ class Stepper:
             balance=jnp.ones(len(self.terms)),
             density=self.sampler.density(),
             rate=jnp.ones(()),
-            pool=start_pool(self.problem, jax.random.fold_in(self.key, 3), self.config.pool)
-            if self.config.windows > 1
-            else None,
+            pool=start_pool(self.problem, jax.random.fold_in(self.key, 3), self.config.pool) if several else None,
         )
 
     def model(self, state: TrainState) -> OperatorNetwork:
@@ -159,10 +158,8 @@ class Stepper:
         return Batch(inputs, code, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30), rows)
 
     def loss(self, weights: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, tuple[Losses, Array]]:
-        """The weighted sum over terms, averaged over functions, plus that of supervised pairs.
-
-        Also the losses of each term and function, and the coefficients.
-        """
+        """The weighted sum over terms, averaged over functions, plus that of supervised pairs; with all losses and
+        the coefficients."""
         model = eqx.combine(weights, self.frozen)
         scaled = (self.weights * balance)[:, None] * batch.scale[None] / batch.scale.shape[0]
         coefficients = model.coefficients(batch.code)

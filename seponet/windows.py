@@ -71,12 +71,9 @@ def time_axis(problem: Problem) -> str:
     on it."""
     fields = set(problem.fields)
     for name, axis in problem.domain.axes:
-        initial = {
-            c.field
-            for c in problem.linear_conditions
-            if c.axis == name and c.trace.at == axis.lower and c.trace.weights == (1.0,)
-        }
-        if initial == fields and not axis.periodic:
+        own = [c for c in problem.linear_conditions if c.axis == name]
+        initial = {c.field for c in own if c.trace.weights == (1.0,)}
+        if initial == fields and all(c.trace.at == axis.lower for c in own):
             symbols = [s for term in problem.terms() for s in term.expression.symbols if s.kind != "field"]
             moving = [s.name for s in symbols if s.name == name or name in _axes(problem, s)]
             if moving:

@@ -143,7 +143,8 @@ def _nearest(basis: Basis, count: int) -> Float64[np.ndarray, "size count"]:
     """Least squares over as many of the first functions as the points can tell apart."""
     axis = basis.axis
     table = basis.table(np.linspace(axis.lower, axis.upper, count, endpoint=not axis.periodic))[0]
-    known = min(count, basis.size)
+    # The highest wave of an even number of points on a circle has no phase there.
+    known = min(count - (axis.periodic and count % 2 == 0), basis.size)
     while np.linalg.cond(table[:, :known]) > 1e3:
         known -= 1
     return np.pad(np.linalg.pinv(table[:, :known]), ((0, basis.size - known), (0, 0)))

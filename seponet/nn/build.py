@@ -1,6 +1,5 @@
 """From a problem and a configuration to a model."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,15 +12,13 @@ from ..basis import Chebyshev, Fourier, Legendre, Orthonormal, Sine
 from ..constraints import make_projectors
 from ..nodal import Nodal
 from ..problem import Problem
-from .branch import Branch, Constant
-from .cnn import CNN
+from .branches import choose, make_branch
 from .decoders import CP, Tucker
 from .deeponet import DeepONet, RepeatedDeepONet
-from .encoders import PCA, TRANSFORMS, AbstractEncoder, Flatten, Standardise, Transformed
 from .features import Affine, Chain, Coordinatewise, PeriodicFeatures
 from .grid_core import field_branch, make_potentials
 from .mlp import MLP
-from .model import OperatorNetwork, Sensors, sense
+from .model import OperatorNetwork
 from .modified_mlp import ModifiedMLP
 from .potentials import Potentials
 from .seponet import SepONet
@@ -100,10 +97,10 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
     config = ModelConfig(**{**vars(config or ModelConfig()), **changes})
     branch_key, trunk_key, sample_key = jax.random.split(key, 3)
     exact = _exact_axes(problem, config)
-    kind = _choose("kind", config.kind, ("seponet", "deeponet", "deeponet_repeated"))
+    kind = choose("kind", config.kind, ("seponet", "deeponet", "deeponet_repeated"))
     if kind == "seponet":
         decoder = _decoder(problem, config)
-        potentials = make_potentials(problem, _choose("output", config.output, ("fields", "curl")))
+        potentials = make_potentials(problem, choose("output", config.output, ("fields", "curl")))
         trunks = _trunks(problem, config, exact, decoder.ranks(len(problem.domain)), potentials, trunk_key)
         count = len(problem.fields) if potentials is None else potentials.count
         size = int(np.prod(decoder.shape(len(problem.domain)))) * count
@@ -121,7 +118,7 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
                 key=branch_key,
             )
         else:
-            branch, sensors = _branch(problem, config, size, branch_key, sample_key)
+            branch, sensors = make_branch(problem, config, size, branch_key, sample_key)
         return SepONet(
             problem=problem,
             exact=exact,
@@ -136,17 +133,9 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
     if not isinstance(rank, int):
         raise ValueError(f"a DeepONet has one rank, a number; got {rank!r}")
     trunk = _joint_trunk(problem, config, exact, rank, trunk_key)
-    branch, sensors = _branch(problem, config, rank * len(problem.fields), branch_key, sample_key)
+    branch, sensors = make_branch(problem, config, rank * len(problem.fields), branch_key, sample_key)
     model = DeepONet if kind == "deeponet" else RepeatedDeepONet
     return model(problem=problem, exact=exact, sensors=sensors, branch=branch, trunk=trunk, rank=rank, whitening=None)
-
-
-def _choose(what: str, value: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{what} must be one of {', '.join(known)}; got {value!r}{hint}")
-    return value
 
 
 def _exact_axes(problem: Problem, config: ModelConfig) -> tuple[str, ...]:
@@ -169,7 +158,7 @@ def _exact_axes(problem: Problem, config: ModelConfig) -> tuple[str, ...]:
 
 def _decoder(problem: Problem, config: ModelConfig) -> CP | Tucker:
     axes = problem.domain.names
-    if _choose("decoder", config.decoder, ("cp", "tucker")) == "cp":
+    if choose("decoder", config.decoder, ("cp", "tucker")) == "cp":
         if not isinstance(config.rank, int):
             raise ValueError(
                 f"the CP decoder has one rank, a number; got {config.rank!r} (for Tucker, decoder='tucker')"
@@ -189,7 +178,7 @@ def _per_axis(problem: Problem, trunk: str | Mapping[str, str]) -> dict[str, str
         raise ValueError(f"trunk must be one name or name the axes {', '.join(problem.domain)}; got {dict(trunk)}")
     made: dict[str, str] = {}
     for name, axis in problem.domain.axes:
-        kind = _choose(f"trunk of {name}", trunk[name], (*NETWORKS, *BASES, "classical"))
+        kind = choose(f"trunk of {name}", trunk[name], (*NETWORKS, *BASES, "classical"))
         made[name] = ("fourier" if axis.periodic else "legendre") if kind == "classical" else kind
     return made
 
@@ -261,63 +250,3 @@ def _network(config: ModelConfig, kind: str, in_size: int, out_size: int, key: P
     return NETWORKS[kind](
         in_size, out_size, config.trunk_width, config.trunk_depth, config.trunk_activation, config.trunk_final, key=key
     )
-
-
-def _branch(
-    problem: Problem, config: ModelConfig, out_size: int, key: PRNGKeyArray, sample_key: PRNGKeyArray
-) -> tuple[Branch | Constant, Sensors]:
-    if not problem.inputs:
-        trained = config.kind == "seponet" and config.decoder == "tucker"
-        return Constant(out_size, key=key if trained else None), ()
-    sensors = tuple(
-        (name, tuple((axis, config.sensors) for axis in space.domain)) for name, space in sorted(problem.inputs.items())
-    )
-    encoder = _choose("encoder", config.encoder, ("sensors", "standardise", "pca"))
-    if config.branch == "spectral":
-        raise ValueError(f'branch = "spectral" makes the core of a SepONet; got kind = {config.kind!r}')
-    if _choose("branch", config.branch, ("mlp", "cnn", "spectral")) == "cnn":
-        return _cnn_branch(problem, sensors, out_size, key), sensors
-    samples = problem.sample(sample_key, 1000 if encoder != "sensors" else 2)
-    encoders: dict[str, AbstractEncoder] = {}
-    for name in config.transform:
-        _choose("an input in transform", name, tuple(problem.inputs))
-    for name, counts in sensors:
-        values = np.asarray(sense(samples[name], dict(counts)))
-        transform = config.transform.get(name)
-        if transform is not None:
-            values = _transformed(name, _choose(f"transform of {name}", transform, tuple(TRANSFORMS)), values)
-        if encoder == "sensors":
-            made = Flatten(values.shape[1:])
-        elif encoder == "standardise" or not len(problem.inputs[name].domain):
-            made = Standardise(values)
-        else:
-            made = PCA(values, count=config.components, energy=None if config.components else 1 - 1e-8)
-        encoders[name] = made if transform is None else Transformed(transform, made)
-    return Branch.mlp(
-        encoders,
-        out_size,
-        config.branch_width,
-        config.branch_depth,
-        config.branch_activation,
-        skip=config.skip,
-        zero_last=config.zero_last,
-        key=key,
-    ), sensors
-
-
-def _transformed(name: str, transform: str, values: np.ndarray) -> np.ndarray:
-    if np.min(values) <= 0:
-        raise ValueError(
-            f"transform {transform!r} needs a positive input; {name} takes values down to {np.min(values):.3g}"
-        )
-    return np.asarray(TRANSFORMS[transform](values))
-
-
-def _cnn_branch(problem: Problem, sensors: Sensors, out_size: int, key: PRNGKeyArray) -> Branch:
-    ((name, counts),) = sensors if len(sensors) == 1 else (("", ()),)
-    if not counts:
-        raise ValueError("the CNN branch takes exactly one input, a function; use branch='mlp' for other problems")
-    space = problem.inputs[name]
-    periodic = all(axis.periodic for _, axis in space.domain.axes)
-    encoder = CNN(space.components, tuple(n for _, n in counts), out_size, periodic=periodic, key=key)
-    return Branch({name: encoder}, Chain(()))

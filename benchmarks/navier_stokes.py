@@ -1,0 +1,154 @@
+"""Navier-Stokes at T = 0.1, and at T = 1 by ten composed windows: errors, floors, the residual as a warning, times.
+
+    python benchmarks/navier_stokes.py --seed 0
+    python benchmarks/navier_stokes.py --run ../runs/navier_stokes          # a run that is there already
+
+The 100 test states are looked at once; settings are chosen on validation states. Seconds include compilation.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from navier_stokes_figures import draw_film, draw_scatter, draw_snapshots
+from results import machine, store
+
+import seponet
+from seponet.composition import advance_inputs
+from seponet.folder import RunFolder
+from seponet.functions import Functions
+from seponet.galerkin import Galerkin
+from seponet.metrics import compare
+from seponet.problems.navier_stokes import VELOCITY, NavierStokes
+from seponet.sampling import Sampler
+from seponet.testset import TestSet, load_testset
+
+Velocity = dict[str, np.ndarray]
+
+
+def summary(found: Velocity, exact: Velocity) -> dict[str, float]:
+    errors = compare(found, exact).relative_l2
+    return {"mean": float(errors.mean()), "max": float(errors.max()), "median": float(np.median(errors))}
+
+
+def floors(testset: TestSet, exact: Velocity) -> dict[str, Any]:
+    """What other answers would get: the initial state, the best with the model's waves, dynamics with these waves."""
+    initial = np.asarray(testset.inputs["u"](VELOCITY.sensors(128)))
+    still = {k: np.broadcast_to(v[:, None], exact[k].shape) for k, v in zip("pq", initial, strict=True)}
+    best: Velocity = {k: np.empty_like(v) for k, v in exact.items()}
+    for i in range(len(testset)):
+        state = jnp.stack([jnp.asarray(exact["p"][i]), jnp.asarray(exact["q"][i])])
+        fitted = VELOCITY.fit(state)(VELOCITY.sensors(128))
+        best["p"][i], best["q"][i] = np.asarray(fitted)
+    size = 3 * (VELOCITY.bases[0].size // 2) + 2
+    truncated = testset.problem.reference(testset.inputs, testset.points, size)
+    return {
+        "persistence": summary(still, exact),
+        "projection": summary(best, exact),
+        "truncated_dynamics": {"resolution": size, **summary(truncated, exact)},
+        "reference_own_error": testset.own_error,
+    }
+
+
+@eqx.filter_jit
+def relative_residual(model: Any, inputs: Any) -> jax.Array:
+    """The residual in the norm of a velocity, over that of the initial state and slope alone: 1 is no better."""
+    counts = {"t": 6, "x": 80, "y": 80}
+    nodes = Sampler.of(model.problem.domain, counts, "gauss").draw(jax.random.key(0), (None,) * 3)
+    judge, count = Galerkin({"equation_vorticity": 1.0}), len(inputs["u"])
+    own = judge.table(model, inputs, nodes, model.coefficients(model.encode(inputs)), count)[0]
+    return jnp.sqrt(own / judge.table(model, inputs, nodes, None, count)[0])
+
+
+def residuals(operator: seponet.Operator, inputs: Mapping[str, Functions], windows: int) -> np.ndarray:
+    """For each window and state."""
+    made = []
+    for _ in range(windows):
+        parts = [relative_residual(operator.model, {"u": inputs["u"][i : i + 20]}) for i in range(0, 100, 20)]
+        made.append(np.concatenate([np.asarray(part) for part in parts]))
+        inputs = advance_inputs(operator.model, dict(inputs))
+    return np.stack(made)
+
+
+def divergence(operator: seponet.Operator, inputs: Any) -> float:
+    """Of the predicted velocity, relative to its gradient."""
+    x = np.linspace(0, 2 * np.pi, 64, endpoint=False)
+    found = operator.predict(inputs, derivative=["p_x", "p_y", "q_x", "q_y"], t=[0.03, 0.1], x=x, y=x)
+    gradient = np.sqrt(sum(float((found[name] ** 2).sum()) for name in found.data_vars))
+    return float(np.sqrt(((found["p_x"] + found["q_y"]) ** 2).sum())) / gradient
+
+
+def median_seconds(call: Callable[[], object], repeats: int = 3) -> float:
+    call()
+    times: list[float] = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def evaluate(operator: seponet.Operator, figures: Path) -> dict[str, Any]:
+    rows: dict[str, Any] = {}
+    found: dict[float, Any] = {}
+    for duration, windows in ((0.1, 1), (1.0, 10)):
+        testset = load_testset(NavierStokes(duration=duration), "test", 100)
+        exact = {k: testset.solution(k) for k in "pq"}
+        made = operator.advance(testset.inputs, **testset.points)
+        predicted = {k: made[k].to_numpy() for k in "pq"}
+        errors = compare(predicted, exact).relative_l2
+        judged = residuals(operator, testset.inputs, windows)
+        worst = judged.max(axis=0)
+        order = [np.argsort(np.argsort(values)) for values in (worst, errors)]
+        rows[f"T={duration:g}"] = {
+            "windows": windows,
+            "relative_l2": summary(predicted, exact),
+            "blown_up": int(np.sum(~(errors < 1))),
+            "floors": floors(testset, exact),
+            "per_state": {"relative_l2": errors.tolist(), "largest_relative_residual": worst.tolist()},
+            "residual_error_rank_correlation": float(np.corrcoef(*order)[0, 1]),
+        }
+        found[duration] = (testset, predicted, exact)
+        print(f"T={duration:g}", {k: v for k, v in rows[f"T={duration:g}"].items() if k != "per_state"}, flush=True)
+    testset, predicted, exact = found[1.0]
+    rows["relative_divergence"] = divergence(operator, {"u": testset.inputs["u"][:10]})
+    few = {"u": testset.inputs["u"][:20]}
+    ends = {**testset.points, "t": testset.points["t"][[-1]]}
+    size = rows["T=1"]["floors"]["truncated_dynamics"]["resolution"]
+    solver = median_seconds(lambda: testset.problem.reference(few, ends, size)) / 20
+    network = median_seconds(lambda: operator.advance(few, **ends)) / 20
+    rows["seconds_per_state_at_t_1"] = {"network": network, "solver": solver, "solver_resolution": size}
+    print(rows["relative_divergence"], rows["seconds_per_state_at_t_1"], flush=True)
+    figures.mkdir(exist_ok=True)
+    draw_scatter(rows, figures / "navier_stokes_residual.png")
+    draw_snapshots(testset.points, exact, predicted, figures / "navier_stokes_vorticity.png")
+    draw_film(operator, {"u": testset.inputs["u"][:1]}, figures / "navier_stokes.gif")
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recipe", default="best")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--run", help="evaluate this run instead of training one")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(arguments.run or Path(folder) / "run")
+        if arguments.run is None:
+            seponet.train("navier_stokes", arguments.recipe, seed=arguments.seed, out=out)
+        operator, report = seponet.load(out), RunFolder(out).read_report()
+    kept = ("recipe", "seed", "steps", "training_seconds", "parameters")
+    content = {"machine": machine(), **{key: report.get(key) for key in kept}}
+    store("navier_stokes", {**content, **evaluate(operator, Path(__file__).parent / "figures")})
+
+
+if __name__ == "__main__":
+    main()

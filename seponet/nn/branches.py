@@ -1,0 +1,89 @@
+"""From a configuration to a branch that makes vectors of coefficients; for fields see `grid_core.py`."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from ..problem import Problem
+from .branch import Branch, Constant
+from .cnn import CNN
+from .encoders import PCA, TRANSFORMS, AbstractEncoder, Flatten, Standardise, Transformed
+from .features import Chain
+from .model import Sensors, sense
+
+if TYPE_CHECKING:
+    from .build import ModelConfig
+
+
+def choose(what: str, value: str, known: tuple[str, ...]) -> str:
+    """The value, if it is one of those that are known; else an error that names the nearest."""
+    if value not in known:
+        near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{what} must be one of {', '.join(known)}; got {value!r}{hint}")
+    return value
+
+
+def make_branch(
+    problem: Problem, config: ModelConfig, out_size: int, key: PRNGKeyArray, sample_key: PRNGKeyArray
+) -> tuple[Branch | Constant, Sensors]:
+    """The branch of a configuration for vectors of coefficients, and where it sees the inputs."""
+    if not problem.inputs:
+        trained = config.kind == "seponet" and config.decoder == "tucker"
+        return Constant(out_size, key=key if trained else None), ()
+    sensors = tuple(
+        (name, tuple((axis, config.sensors) for axis in space.domain)) for name, space in sorted(problem.inputs.items())
+    )
+    encoder = choose("encoder", config.encoder, ("sensors", "standardise", "pca"))
+    if config.branch == "spectral":
+        raise ValueError(f'branch = "spectral" makes the core of a SepONet; got kind = {config.kind!r}')
+    if choose("branch", config.branch, ("mlp", "cnn", "spectral")) == "cnn":
+        return _cnn_branch(problem, sensors, out_size, key), sensors
+    samples = problem.sample(sample_key, 1000 if encoder != "sensors" else 2)
+    encoders: dict[str, AbstractEncoder] = {}
+    for name in config.transform:
+        choose("an input in transform", name, tuple(problem.inputs))
+    for name, counts in sensors:
+        values = np.asarray(sense(samples[name], dict(counts)))
+        transform = config.transform.get(name)
+        if transform is not None:
+            values = _transformed(name, choose(f"transform of {name}", transform, tuple(TRANSFORMS)), values)
+        if encoder == "sensors":
+            made = Flatten(values.shape[1:])
+        elif encoder == "standardise" or not len(problem.inputs[name].domain):
+            made = Standardise(values)
+        else:
+            made = PCA(values, count=config.components, energy=None if config.components else 1 - 1e-8)
+        encoders[name] = made if transform is None else Transformed(transform, made)
+    return Branch.mlp(
+        encoders,
+        out_size,
+        config.branch_width,
+        config.branch_depth,
+        config.branch_activation,
+        skip=config.skip,
+        zero_last=config.zero_last,
+        key=key,
+    ), sensors
+
+
+def _transformed(name: str, transform: str, values: np.ndarray) -> np.ndarray:
+    if np.min(values) <= 0:
+        raise ValueError(
+            f"transform {transform!r} needs a positive input; {name} takes values down to {np.min(values):.3g}"
+        )
+    return np.asarray(TRANSFORMS[transform](values))
+
+
+def _cnn_branch(problem: Problem, sensors: Sensors, out_size: int, key: PRNGKeyArray) -> Branch:
+    ((name, counts),) = sensors if len(sensors) == 1 else (("", ()),)
+    if not counts:
+        raise ValueError("the CNN branch takes exactly one input, a function; use branch='mlp' for other problems")
+    space = problem.inputs[name]
+    periodic = all(axis.periodic for _, axis in space.domain.axes)
+    encoder = CNN(space.components, tuple(n for _, n in counts), out_size, periodic=periodic, key=key)
+    return Branch({name: encoder}, Chain(()))
