@@ -54,7 +54,7 @@ def floors(testset: TestSet, exact: Velocity) -> dict[str, Any]:
         "persistence": summary(still, exact),
         "projection": summary(best, exact),
         "truncated_dynamics": {"resolution": size, **summary(truncated, exact)},
-        "reference_own_error": testset.own_error,
+        "reference_own_error": float(testset.own_error or 0.0),
     }
 
 
