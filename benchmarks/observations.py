@@ -10,10 +10,10 @@ and SOAP for the optimizer, so that a few thousand steps show what the rank allo
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import LogFormatter
 from results import RESULTS, machine, store
 
 from seponet import Operator
@@ -52,12 +52,15 @@ def study_batch() -> None:
             store("observations_batch", {"machine": machine(), **content})
 
 
-def study_rank() -> None:
+def study_rank(ranks: Sequence[int]) -> None:
+    """Rows of ranks that were studied before are kept."""
     problem = PROBLEMS["heat"]()
     testset = load_testset(problem, "test")
     exact = {"s": testset.solution("s")}
-    rows: list[dict[str, Any]] = []
-    for rank in RANKS:
+    path = RESULTS / "observations_rank.json"
+    before = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows: list[dict[str, Any]] = [row for row in before if row["rank"] not in ranks]
+    for rank in ranks:
         changes = {"model.rank": rank, "train.steps": RANK_STEPS, "train.points": 32, "train.normalise": True}
         changes |= {"train.optimizer": "soap", "train.rate": 3e-3, "train.schedule": "cosine", "train.resample": 1}
         recipe = load_recipe("paper", "heat").changed({**changes, "train.schedule_options": {}})
@@ -65,12 +68,14 @@ def study_rank() -> None:
         points = testset.points
         series = solve_heat(as_callable(testset.inputs["u"]), points["t"], points["x"], rank=rank)
         truncated = float(np.mean(compare({"s": series}, exact).relative_l2))
-        rows.append({"rank": rank, "relative_l2_mean_series": truncated, **row})
-        print(rows[-1], flush=True)
+        row |= {"rank": rank, "relative_l2_mean_series": truncated}
+        print(row, flush=True)
         if rank in SHOWN:
             factors = operator.basis(65)["x"]
-            rows[-1]["x"] = [round(float(v), 5) for v in factors["x"]]
-            rows[-1]["factors"] = np.round(factors.to_numpy().reshape(rank, -1), 4).tolist()
+            row["x"] = [round(float(v), 5) for v in factors["x"]]
+            row["factors"] = np.round(factors.to_numpy().reshape(rank, -1), 4).tolist()
+        rows.append(row)
+        rows.sort(key=lambda row: row["rank"])
         store("observations_rank", {"machine": machine(), "problem": "heat", "steps": RANK_STEPS, "rows": rows})
 
 
@@ -92,7 +97,10 @@ def draw_batch(rows: list[dict[str, Any]]) -> None:
         axes.set_xticks(sizes, [str(n) for n in sizes])
         axes.minorticks_off()
     panels[0].set_ylabel("mean relative $L^2$ error (%)", fontsize=9)
-    panels[0].set_ylim(bottom=0)
+    panels[0].set_yscale("log")
+    panels[0].set_yticks([5, 10, 20, 50, 100])
+    panels[0].yaxis.set_major_formatter("{x:g}")
+    panels[0].minorticks_off()
     save_figure(figure, RESULTS.parent / "figures" / "observations_batch.png")
 
 
@@ -110,7 +118,7 @@ def draw_rank(rows: list[dict[str, Any]]) -> None:
     axes.set_yscale("log")
     axes.set_xticks(ranks, [str(r) for r in ranks])
     axes.minorticks_off()
-    axes.yaxis.set_major_formatter(LogFormatter())
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.legend(fontsize=TICK, frameon=False)
     shown = [r for r in rows if "factors" in r]
     for panel, row in zip(bottom.subplots(1, len(shown), sharey=True), shown, strict=True):
@@ -124,11 +132,13 @@ def draw_rank(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("batch", "rank", "draw"))
-    what = parser.parse_args().what
+    parser.add_argument("--ranks", type=int, nargs="+", default=RANKS)
+    arguments = parser.parse_args()
+    what = arguments.what
     if what == "batch":
         study_batch()
     if what == "rank":
-        study_rank()
+        study_rank(arguments.ranks)
     for name, draw in (("batch", draw_batch), ("rank", draw_rank)):
         path = RESULTS / f"observations_{name}.json"
         if what in (name, "draw") and path.exists():
