@@ -113,7 +113,12 @@ def draw_rank(rows: list[dict[str, Any]]) -> None:
         ranks, [100 * r["relative_l2_mean_series"] for r in rows], "s--", color="0.5", markersize=4, label="series"
     )
     axes.plot(ranks, [100 * r["relative_l2_mean"] for r in rows], "o-", color=LINES[0], markersize=4, label="learned")
-    style_lines(axes, "heat: the first $r$ terms of the series, and $r$ learned terms", "rank $r$", "mean error (%)")
+    style_lines(
+        axes,
+        f"heat: the first $r$ terms of the series, and $r$ terms learned in {RANK_STEPS} steps",
+        "rank $r$",
+        "mean error (%)",
+    )
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(ranks, [str(r) for r in ranks])
@@ -125,7 +130,7 @@ def draw_rank(rows: list[dict[str, Any]]) -> None:
         for i, factor in enumerate(np.array(row["factors"])[:10]):
             panel.plot(row["x"], factor / np.max(np.abs(factor)), linewidth=0.9, color=LINES[i % len(LINES)])
         some = "" if row["rank"] <= 10 else ", ten of them"
-        style_lines(panel, f"factors in $x$, $r = {row['rank']}${some}", "$x$", "")
+        style_lines(panel, f"$r = {row['rank']}${some}", "$x$", "factors" if row is shown[0] else "")
     save_figure(figure, RESULTS.parent / "figures" / "observations_rank.png")
 
 

@@ -10,6 +10,7 @@ percent of the paper's steps, and evaluated on the same validation functions.
 """
 
 import argparse
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -192,10 +193,13 @@ def draw(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=2000)
-    steps = parser.parse_args().steps
-    rows = []
-    for name in CASES:
-        rows.append(follow(name, steps))
+    parser.add_argument("--problems", nargs="+", choices=CASES, default=CASES)
+    arguments = parser.parse_args()
+    path = RESULTS / "parity.json"
+    before = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = [row for row in before if row["problem"] not in arguments.problems]
+    for name in arguments.problems:
+        rows.append(follow(name, arguments.steps))
         print(name, {who: f"{curve[-1]['error']:.4f}" for who, curve in rows[-1]["curves"].items()}, flush=True)
         store("parity", {"machine": machine(), "rows": rows})
     draw(rows)

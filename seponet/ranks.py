@@ -90,10 +90,9 @@ class Floors:
             self.coefficients = found.reshape(count, -1)
             symbols = [Symbol("field", field) for field in problem.fields]
             values = evaluate(Solution(model, jnp.asarray(found)), inputs, collocation.where, symbols)
-            measures = [w * axis.length for w, (_, axis) in zip(collocation.weights, problem.domain.axes, strict=True)]
             squares = sum(np.asarray(values[s]) ** 2 for s in symbols)
-            for w in reversed(measures):
-                squares = squares @ np.asarray(w)
+            for (_, axis), count_along in reversed(list(zip(problem.domain.axes, dict(nodes).values(), strict=True))):
+                squares = squares @ quadrature(axis, count_along)[1]
             self.norms = np.sqrt(np.broadcast_to(squares, (count,)))
         self.trunks: tuple[BasisTrunk, ...] = model.trunks
 
@@ -133,7 +132,7 @@ class Floors:
                 points, weights = quadrature(axis, 2 * large.size + 20)
                 factors.append(large.table(points)[0].T @ (weights[:, None] * small.table(points)[0]))
             blocks.append(reduce(np.kron, factors))
-        return scipy.linalg.block_diag(*blocks)
+        return np.asarray(scipy.linalg.block_diag(*blocks))
 
 
 def choose_ranks(problem: Problem, tolerance: float = 2e-3) -> Floor:
