@@ -129,7 +129,7 @@ def _step(
     model: OperatorNetwork, inputs: Any, nodes: Nodes, weights: Array, c: Array, rows: int
 ) -> tuple[Array, Float[Array, "terms functions"], Float[Array, "terms functions"]]:
     """The next coefficients, and the mean squared residuals before and after."""
-    matrix, slope = _normal_equations(model, inputs, make_collocation(model, nodes), weights, c, rows)
+    matrix, slope = normal_equations(model, inputs, make_collocation(model, nodes), weights, c, rows)
     delta = jax.lax.map(lambda pair: _solve(*pair), (matrix, slope)).reshape(c.shape)
     lengths = jnp.asarray(LENGTHS)
     tables = jax.lax.map(lambda length: _table(model, inputs, nodes, c - length * delta), lengths)
@@ -148,7 +148,7 @@ def _solve(matrix: Float[Array, "k k"], slope: Float[Array, " k"]) -> Float[Arra
     return scale * linalg.cho_solve(linalg.cho_factor(scaled), scale * slope)
 
 
-def _normal_equations(
+def normal_equations(
     model: OperatorNetwork, inputs: Any, collocation: Collocation, weights: Array, c: Array, rows: int
 ) -> tuple[Float[Array, "functions k k"], Float[Array, "functions k"]]:
     """J^T J and J^T r of every function, summed over terms and slabs of rows."""

@@ -7,6 +7,7 @@ where the steps are fixed (`solve_nonlinear_diffusion` chooses its own, by `tole
 """
 
 from .characteristics import solve_advection as solve_advection
+from .exponential import solve_semilinear as solve_semilinear
 from .finite_difference import solve_diffusion_reaction as solve_diffusion_reaction
 from .inputs import as_callable as as_callable
 from .method_of_lines import solve_nonlinear_diffusion as solve_nonlinear_diffusion

@@ -1,0 +1,58 @@
+"""Residual floors: exact for linear problems, and a choice of ranks that keeps its promise."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from zoo import Brusselator, Poisson, Wave
+
+from seponet import nn
+from seponet.calculus import evaluate
+from seponet.expression import Symbol
+from seponet.ranks import Floors
+from seponet.refine import gauss_newton, make_collocation, quadrature_nodes
+from seponet.solution import Solution
+
+S = Symbol("field", "s")
+
+
+def solve(problem, ranks, inputs, nodes=None):
+    """Gauss-Newton with these ranks: its values on the quadrature grid, and the nodes."""
+    settings = {"decoder": "tucker", "exact": "all", "trunk": "classical", "sensors": 2, "branch_width": 1}
+    model = nn.build(problem, key=jax.random.key(0), rank=ranks, branch_depth=1, **settings)
+    nodes = nodes or quadrature_nodes(model)
+    start = jnp.zeros((3, *model.coefficient_shape()))
+    found, _, _ = gauss_newton(model, inputs, start, {}, nodes, 2, 1 << 28)
+    where = make_collocation(model, nodes)
+    return np.asarray(evaluate(Solution(model, jnp.asarray(found)), inputs, where.where, [S])[S]), nodes, where.weights
+
+
+def test_the_floor_of_a_linear_problem_is_what_gauss_newton_reaches():
+    problem, large, small = Poisson(), {"x": 9, "y": 10}, {"x": 6, "y": 4}
+    floor = Floors(problem, large)(small)
+    inputs = problem.sample(jax.random.key(1), 3)
+    generous, nodes, (w, v) = solve(problem, large, inputs)
+    coarse, _, _ = solve(problem, small, inputs, nodes)
+
+    def norm(values):
+        return np.sqrt(np.einsum("fxy,x,y->f", values**2, w, v))
+
+    assert floor.error == pytest.approx(np.mean(norm(coarse - generous) / norm(generous)), rel=1e-5)
+    assert 1e-4 < floor.error < 0.2
+
+
+def test_the_floor_of_a_basis_against_itself_is_zero_and_grows_as_it_shrinks():
+    floors = Floors(Brusselator(), {"t": 5, "x": 6}, functions=2)
+    errors = [floors({"t": t, "x": x}).error for t, x in ((5, 6), (5, 5), (4, 4), (2, 2))]
+    assert errors[0] < 1e-7
+    assert errors == sorted(errors)
+
+
+def test_ranks_follow_the_tolerance():
+    floors = Floors(Wave(), {"t": 12, "x": 16})
+    loose, tight, largest = (floors.choose(tolerance) for tolerance in (0.3, 0.05, 0.0))
+    assert loose.error <= 0.3
+    assert tight.error <= 0.05
+    assert np.prod(list(loose.ranks.values())) < np.prod(list(tight.ranks.values()))
+    # Out of reach: the largest that leave a quarter of the generous basis to judge them by.
+    assert dict(largest.ranks) == {"t": 8, "x": 12}
