@@ -186,6 +186,10 @@ def draw(rows: list[dict[str, Any]]) -> None:
         title = f"{row['problem'].replace('_', ' ')}: the first {part:.2g}% of the paper's steps"
         style_lines(axes, title, "step", "mean relative $L^2$ error (%)")
         axes.set_yscale("log")
+        errors = [p["error"] for curve in row["curves"].values() for p in curve]
+        axes.set_yticks([n for n in (3, 5, 10, 20, 30, 50, 100) if n > 100 * min(errors)])
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
         axes.legend(fontsize=TICK, frameon=False)
     save_figure(figure, RESULTS.parent / "figures" / "parity.png")
 
