@@ -26,7 +26,7 @@ def main(output: str, devices: str, process: str, address: str) -> None:
         return jax.value_and_grad(stepper.loss, has_aux=True)(*arguments)
 
     with jax.set_mesh(jax.make_mesh((int(devices),), ("functions",), axis_types=(AxisType.Auto,))):
-        (loss, losses), gradient = differentiate(stepper.start())
+        (loss, (losses, _)), gradient = differentiate(stepper.start())
     (share,) = {shard.data.shape for shard in losses.table.addressable_shards}
     arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(gradient))}
     np.savez(output, share=np.array(share), loss=np.asarray(loss), **arrays)
