@@ -105,7 +105,7 @@ def draw_batch(rows: list[dict[str, Any]]) -> None:
 
 
 def draw_rank(rows: list[dict[str, Any]]) -> None:
-    figure = new_figure(4.8)
+    figure = new_figure(4.2, 7.5)
     top, bottom = figure.subfigures(2, 1, height_ratios=(3, 2))
     axes = top.subplots()
     ranks = [r["rank"] for r in rows]

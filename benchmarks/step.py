@@ -151,19 +151,17 @@ def memory(name: str, points: int, functions: int) -> dict[str, Any]:
     model = nn.build(PROBLEMS[name](), recipe.model, key=jax.random.key(0))
     cost = plan(model, functions, points)
     stepper = Stepper(model, recipe.train, cost.rows, jax.random.key(1))
-    state = stepper.start()
     began = time.perf_counter()
-    compiled = stepper.run.lower(state, jnp.asarray(1)).compile()
+    size = stepper.memory()
     seconds = time.perf_counter() - began
-    analysis = compiled.compiled.memory_analysis()
-    state, record = compiled(state, jnp.asarray(1))
+    _, record = stepper.run(stepper.start(), jnp.asarray(1))
     jax.block_until_ready(record.loss)
     return {
         "problem": name,
         "points": points,
         "functions": functions,
         "rows": cost.rows,
-        "temporary_bytes": analysis.temp_size_in_bytes,
+        "temporary_bytes": size,
         "planned_bytes": cost.bytes,
         "process_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "process_bytes_before": before,

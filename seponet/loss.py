@@ -71,7 +71,6 @@ def physics_loss(
     weights: Float[Array, "terms functions"],
     rows: int | None = None,
     causality: float = 0.0,
-    code: Mapping[str, Array] | None = None,
 ) -> Losses:
     """sum over terms e and functions f of weights[e, f] times the mean squared residual.
 
@@ -83,13 +82,12 @@ def physics_loss(
     - `causality`: if positive, a row counts exp(-causality * (relative loss of the rows before it)) times: what happens
         later is learned once what happens earlier is (Wang et al. 2024). The first axis is then time, in ascending
         order.
-    - `code`: the encoded inputs, if they are known already.
     """
     terms = model.problem.terms(model.exact)
     where = collocation.where
     boundary = where if collocation.boundary is None else collocation.boundary
     features = model.features(where, boundary, request_of(terms))
-    coefficients = model.coefficients(model.encode(inputs) if code is None else code)
+    coefficients = model.coefficients(model.encode(inputs))
     lifts = model.lifts(inputs)
     equations = [term for term in terms if term.face is None]
     faces = [term for term in terms if term.face is not None]

@@ -7,7 +7,7 @@ its fusions and its schedule, and a formula for these was up to five times wrong
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import equinox as eqx
 import jax
@@ -64,7 +64,7 @@ def plan(
     functions: int,
     points: int | Mapping[str, int],
     rows: int = 0,
-    config: TrainConfig | None = None,
+    stepper: Stepper | None = None,
 ) -> Plan:
     """The cost of a step for `functions` functions on `points` points along each axis. Nothing is computed.
 
@@ -74,7 +74,7 @@ def plan(
     - `functions`: functions in a batch.
     - `points`: points along each axis, a number or a mapping from axes.
     - `rows`: rows in a slab; 0 chooses them.
-    - `config`: how it is trained, for the memory; by default with Adam, as in the paper.
+    - `stepper`: whose step is meant, for the memory; by default one with Adam, as in the paper.
     """
     functions = functions if model.problem.inputs else 1
     method = "stratified" if model.separable else "uniform"
@@ -109,10 +109,10 @@ def plan(
 
     eqx.filter_eval_shape(trace)
     highest = {n: max(order(a, n) for alphas in request.values() for a in alphas) for n in model.problem.domain}
-    if config is None:
+    if stepper is None:
         config = TrainConfig(functions=functions, points=points, sampling=method, optimizer="adam", normalise=False)
-    memory = partial(_bytes, model, config, costs["rows"])
-    return Plan(highest, contractions, costs["flops"], costs["interior"], costs["rows"], memory)
+        stepper = Stepper(model, config, costs["rows"], jax.random.key(0))
+    return Plan(highest, contractions, costs["flops"], costs["interior"], costs["rows"], stepper.memory)
 
 
 def choose_rows(model: OperatorNetwork, config: TrainConfig) -> int:
@@ -131,9 +131,3 @@ def rows_in_cache(width: int, where: Where, item: int) -> int:
     total = where.shape[0]
     most = max(1, min(total, CACHE_BYTES // (width * math.prod(where.shape[1:]) * item)))
     return min(range(-(-most // 2), most + 1), key=lambda rows: (-(-total // rows) * rows, -rows))
-
-
-def _bytes(model: OperatorNetwork, config: TrainConfig, rows: int) -> int:
-    stepper = Stepper(model, config, rows, jax.random.key(0))
-    program = stepper.run.lower(stepper.start(), jnp.asarray(1)).compile()  # pyright: ignore[reportFunctionMemberAccess]
-    return program.compiled.memory_analysis().temp_size_in_bytes

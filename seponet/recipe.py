@@ -97,6 +97,10 @@ class TrainConfig:
         ):
             if getattr(self, name) not in known:
                 raise ValueError(f"train.{name} must be one of {', '.join(known)}; got {getattr(self, name)!r}")
+        if self.residual != "spectral" and self.whitening == "modal":
+            raise ValueError('train.whitening = "modal" scales the waves of train.residual = "spectral"; set both')
+        if self.residual == "spectral" and self.causality:
+            raise ValueError('train.causality weighs points in time, and train.residual = "spectral" has none; set one')
         if self.windows > 1 and (self.resample > 1 or self.pool < self.functions):
             raise ValueError(
                 "train.windows > 1 takes new states from the pool in every step: it needs train.resample = 1 and "

@@ -1,6 +1,7 @@
 """Training from end to end: from a name to an operator, with a run folder if one is wanted."""
 
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -10,20 +11,20 @@ from typing import Any
 import jax
 import numpy as np
 
+from .data import Data
 from .duration import parse_duration, show_duration
 from .folder import RunFolder
 from .machine import available_memory, matmul_rate
 from .metrics import measure
-from .nn.build import build
 from .operator import Operator
-from .plan import choose_rows, plan
+from .plan import plan
 from .problem import Problem
 from .recipe import Recipe
 from .report import plain, training_report
 from .specification import Specification, read_tables
-from .step import Data, Stepper
+from .step import Stepper
 from .testset import load_testset
-from .trainer import Trained, Validate, train_model
+from .trainer import Trained, Validate, prepare, train_model
 
 VALIDATION_FUNCTIONS, VALIDATION_POINTS = 20, 33
 """How many functions are validated on, and the most points along an axis."""
@@ -114,7 +115,10 @@ def run(
     with in_precision_of(specification.recipe):
         if folder is not None and resume and _complete(folder, specification):
             return Outcome(load(folder.path), None)
-        _check_plan(specification, say)
+        began = time.perf_counter()
+        stepper = prepare(specification.problem, specification.recipe, specification.seed, data)
+        _check_plan(stepper, say)
+        spent = time.perf_counter() - began
         if folder is not None and not resume:
             folder.create(specification.to_toml())
         trained = train_model(
@@ -127,6 +131,8 @@ def run(
             validate=_validation(specification.problem, say),
             data=data,
             quiet=quiet,
+            stepper=stepper,
+            spent=spent,
         )
         if folder is not None:
             folder.save_operator(trained.model)
@@ -153,13 +159,10 @@ def _check_same(folder: RunFolder, specification: Specification) -> None:
         )
 
 
-def _check_plan(specification: Specification, say: Callable[[str], None]) -> None:
-    """Find every mistake in the configuration, and say what training will take, before anything is written."""
-    config = specification.recipe.train
-    model = build(specification.problem, specification.recipe.model, key=jax.random.key(specification.seed))
-    rows = config.rows or choose_rows(model, config)
-    Stepper(model, config, rows, jax.random.key(0))
-    cost = plan(model, config.functions, config.points, rows, config)
+def _check_plan(stepper: Stepper, say: Callable[[str], None]) -> None:
+    """Say what training will take, and stop if it will not fit, before anything is written."""
+    config, rows = stepper.config, stepper.rows
+    cost = plan(stepper.model(stepper.start()), config.functions, config.points, rows, stepper)
     least = config.steps * cost.flops / matmul_rate()
     say(f"{cost}; {config.steps} steps take at least {show_duration(max(least, 1))} here, plus compilation")
     available = available_memory()

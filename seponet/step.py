@@ -8,12 +8,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from .calculus import evaluate
 from .conditions import Term
-from .expression import Symbol
+from .data import Data
 from .functions import Functions
 from .galerkin import Galerkin
-from .locations import Grid
 from .loss import Collocation, Losses, lift_losses, physics_loss
 from .nn.fixed import trainable
 from .nn.model import OperatorNetwork
@@ -23,21 +21,6 @@ from .sampling import Density, Sampler
 from .sharding import share
 from .solution import Solution
 from .windows import Pool, end_of_window, start_pool, time_axis
-
-
-class Data(eqx.Module):
-    """Pairs of inputs and solutions, for those who have some.
-
-    **Arguments:**
-
-    - `inputs`: the input functions.
-    - `where`: the grid of the solutions.
-    - `values`: for each field `[functions, *grid]`.
-    """
-
-    inputs: dict[str, Functions]
-    where: Grid
-    values: dict[str, Float[Array, "functions *grid"]]
 
 
 class Batch(eqx.Module):
@@ -129,6 +112,11 @@ class Stepper:
             pool=start_pool(self.problem, jax.random.fold_in(self.key, 3), self.config.pool) if several else None,
         )
 
+    def memory(self) -> int:
+        """Bytes that a step needs besides its state. This compiles it, and a run that follows need not do so again."""
+        program = self.run.lower(self.start(), jnp.asarray(1)).compile()  # pyright: ignore[reportFunctionMemberAccess]
+        return program.compiled.memory_analysis().temp_size_in_bytes
+
     def model(self, state: TrainState) -> OperatorNetwork:
         """The model to evaluate: with averaged weights if an average is kept."""
         return eqx.combine(state.weights if state.mean is None else state.mean, self.frozen)
@@ -166,7 +154,9 @@ class Stepper:
         losses = self._physics(model, batch, coefficients, scaled)
         if self.data is None:
             return losses.total, (losses, coefficients)
-        return losses.total + self.config.data_weight * self._data_loss(model, step), (losses, coefficients)
+        key = jax.random.fold_in(jax.random.fold_in(self.key, 1), step)
+        supervised = self.data.loss(model, key, self.config.functions)
+        return losses.total + self.config.data_weight * supervised, (losses, coefficients)
 
     def _physics(self, model: Any, batch: Batch, coefficients: Array, weights: Array) -> Losses:
         if self.galerkin is not None:
@@ -261,20 +251,6 @@ class Stepper:
         target = lengths[0] / jnp.maximum(lengths, 1e-6 * jnp.max(lengths))
         started = state.step > 0
         return jnp.where(started, 0.9 * state.balance + 0.1 * target, target)
-
-    def _data_loss(self, model: OperatorNetwork, step: Array) -> Float[Array, ""]:
-        data = self.data
-        if data is None:
-            return jnp.zeros(())
-        total = next(iter(data.values.values())).shape[0]
-        key = jax.random.fold_in(jax.random.fold_in(self.key, 1), step)
-        chosen = jax.random.randint(key, (min(self.config.functions, total),), 0, total)
-        inputs = {name: functions[chosen] for name, functions in data.inputs.items()}
-        symbols = [Symbol("field", name) for name in data.values]
-        found = evaluate(model, inputs, data.where, symbols)
-        errors = [found[s] - data.values[s.name][chosen] for s in symbols]
-        sizes = [jnp.mean(data.values[s.name] ** 2) + 1e-30 for s in symbols]
-        return sum((jnp.mean(e**2) / size for e, size in zip(errors, sizes, strict=True)), jnp.zeros(()))
 
 
 def _term_weights(terms: tuple[Term, ...], config: TrainConfig) -> Float[Array, " terms"]:

@@ -16,6 +16,7 @@ from jaxtyping import PRNGKeyArray
 
 from .checkpoint import Checkpoints
 from .conditioning import whiten
+from .data import Data
 from .finish import finish
 from .galerkin import scale_modes
 from .nn.build import build
@@ -24,7 +25,7 @@ from .plan import choose_rows
 from .problem import Problem
 from .progress import Reporter
 from .recipe import Recipe, TrainConfig
-from .step import Data, Stepper, TrainState
+from .step import Stepper, TrainState
 
 Validate = Callable[[OperatorNetwork], float]
 """A model -> its relative error on functions that are neither trained nor tested on."""
@@ -64,6 +65,8 @@ def train_model(
     validate: Validate | None = None,
     data: Data | None = None,
     quiet: bool = False,
+    stepper: Stepper | None = None,
+    spent: float = 0.0,
 ) -> Trained:
     """Train a model for a problem from the equation alone.
 
@@ -77,10 +80,26 @@ def train_model(
     - `validate`: measures the error now and then; the best checkpoint is kept by it.
     - `data`: supervised pairs to mix in.
     - `quiet`: show nothing.
+    - `stepper`: what `prepare` made of the same problem, recipe, seed and data, in `spent` seconds; by default it is
+        called here.
     """
     precise = recipe.train.precision == "float64"
     with jax.enable_x64(True) if precise else nullcontext():
-        return _Run(problem, recipe, seed, folder, budget, validate, data, quiet).go(resume)
+        began = time.perf_counter() - spent
+        stepper = prepare(problem, recipe, seed, data) if stepper is None else stepper
+        described = describe(problem, recipe, seed)
+        return _Run(stepper, described, folder, budget, validate, quiet, began).go(resume)
+
+
+def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None = None) -> Stepper:
+    """The model of a recipe, whitened if that is asked for, and its training step; nothing is written."""
+    config = recipe.train
+    for_model, for_whitening, for_steps = jax.random.split(jax.random.key(seed), 3)
+    model = build(problem, recipe.model, key=for_model)
+    rows = config.rows or choose_rows(model, config)
+    if config.whitening != "none":
+        model = _whitened(model, config, for_whitening)
+    return Stepper(model, config, rows, for_steps, data)
 
 
 def describe(problem: Problem, recipe: Recipe, seed: int) -> dict[str, Any]:
@@ -91,27 +110,20 @@ def describe(problem: Problem, recipe: Recipe, seed: int) -> dict[str, Any]:
 class _Run:
     def __init__(
         self,
-        problem: Problem,
-        recipe: Recipe,
-        seed: int,
+        stepper: Stepper,
+        described: Mapping[str, Any],
         folder: Path | None,
         budget: float | None,
         validate: Validate | None,
-        data: Data | None,
         quiet: bool,
+        began: float,
     ) -> None:
-        self.began = time.perf_counter()
-        self.config, self.folder, self.budget, self.validate, self.quiet = recipe.train, folder, budget, validate, quiet
-        for_model, for_whitening, for_steps = jax.random.split(jax.random.key(seed), 3)
-        model = build(problem, recipe.model, key=for_model)
-        rows = self.config.rows or choose_rows(model, self.config)
-        if self.config.whitening != "none":
-            model = _whitened(model, self.config, for_whitening)
-        self.stepper = Stepper(model, self.config, rows, for_steps, data)
-        self.names = [term.name for term in self.stepper.terms]
+        self.stepper, self.config, self.began = stepper, stepper.config, began
+        self.folder, self.budget, self.validate, self.quiet = folder, budget, validate, quiet
+        self.names = [term.name for term in stepper.terms]
         self.checkpoints: Checkpoints | None = None
         if folder is not None:
-            self.checkpoints = Checkpoints(folder / "checkpoints", describe(problem, recipe, seed), self.config.keep)
+            self.checkpoints = Checkpoints(folder / "checkpoints", described, self.config.keep)
         self.history: list[dict[str, Any]] = []
         self.earlier = 0.0
         self.error: float | None = None
@@ -209,12 +221,10 @@ class _Run:
 
 def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> OperatorNetwork:
     """Whitening by the average over a sample of functions, with the weights of the loss."""
-    count = max(300 if config.whitening != "modal" else 16, config.functions)
+    count = 16 if config.whitening == "modal" else 300
     stepper = Stepper(model, dataclasses.replace(config, functions=count, windows=1), 1, key)
     batch = stepper.batch(stepper.start())
-    if config.whitening == "modal":
-        if stepper.galerkin is None:
-            raise ValueError('whitening = "modal" goes with residual = "spectral"')
+    if stepper.galerkin is not None and config.whitening == "modal":
         return scale_modes(model, stepper.galerkin, batch.inputs, stepper.nodes, stepper.weights, config.amplitude)
     weights = stepper.weights[:, None] * batch.scale[None] / batch.scale.shape[0]
     kind: Any = config.whitening

@@ -76,17 +76,17 @@ def seponet(environment, tmp_path_factory):
     return call
 
 
+def start_long(seponet, environment, *arguments: str) -> subprocess.Popen[str]:
+    """A training in a process group of its own, with thousands of steps to go."""
+    command = [sys.executable, "-m", "seponet", "train", *arguments, "--set", "train.steps=100000"]
+    pipes = {"stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=seponet.folder, env=environment, start_new_session=True, **pipes)
+
+
 @pytest.fixture(scope="module")
 def killed(seponet, environment):
     """A run that was killed after a checkpoint, while it had thousands of steps to go."""
-    command = [sys.executable, "-m", "seponet", "train", "heat", "--recipe", "tiny.toml", "--out", "killed"]
-    process = subprocess.Popen(
-        [*command, "--set", "train.steps=100000"],
-        cwd=seponet.folder,
-        env=environment,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    process = start_long(seponet, environment, "heat", "--recipe", "tiny.toml", "--out", "killed")
     checkpoints = seponet.folder / "killed" / "checkpoints"
     deadline = time.monotonic() + 200
     while not any(int(p.name) > 1 for p in checkpoints.glob("[0-9]*") if p.name.isdigit()):
@@ -282,14 +282,7 @@ def test_a_full_disk_and_one_that_is_read_only_are_named_and_the_run_goes_on_whe
 def test_a_run_is_repeated_from_its_configuration_and_an_interrupt_ends_with_a_checkpoint(
     finished, seponet, environment
 ):
-    command = [sys.executable, "-m", "seponet", "train", "--config", "done/config.toml", "--out", "interrupted"]
-    process = subprocess.Popen(
-        [*command, "--set", "train.steps=100000"],
-        cwd=seponet.folder,
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start_long(seponet, environment, "--config", "done/config.toml", "--out", "interrupted")
     metrics, deadline = seponet.folder / "interrupted" / "metrics.jsonl", time.monotonic() + 200
     while not metrics.exists() or not metrics.read_text():
         assert process.poll() is None

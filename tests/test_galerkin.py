@@ -16,6 +16,7 @@ from seponet.galerkin import Galerkin, modal_weights, scale_modes, torus_of
 from seponet.loss import lift_losses, physics_loss
 from seponet.nodal import Nodal
 from seponet.problems import NavierStokes
+from seponet.recipe import TrainConfig
 from seponet.sampling import Sampler
 from seponet.solution import Solution
 from seponet.torus import Torus
@@ -243,3 +244,15 @@ def test_what_has_no_spectral_residual_is_refused():
     with pytest.raises(ValueError, match='sampling = "gauss"'):
         Galerkin().check(exact, ("uniform", "gauss"))
     Galerkin().check(exact, ("gauss", "gauss"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"whitening": "modal"}, 'whitening = "modal" scales the waves of train.residual = "spectral"'),
+        ({"residual": "spectral", "causality": 1.0}, "train.causality weighs points in time"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        TrainConfig(**settings)

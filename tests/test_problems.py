@@ -90,6 +90,21 @@ def test_references_satisfy_their_conditions_and_converge(name):
             np.testing.assert_allclose(fine[condition.field][:, :1], expected, atol=2e-6)
 
 
+def test_the_slope_that_the_equation_implies_is_that_of_the_reference():
+    problem = PROBLEMS["navier_stokes"]()
+    inputs, step = problem.sample(jax.random.key(3), 2), 1e-3
+    points = {**few_points(problem), "t": step * np.arange(3)}
+    found = problem.reference(inputs, points, 128)
+    grid = Grid.of(problem.domain, {axis: jnp.asarray(p) for axis, p in points.items()}).fix("t", 0.0)
+    implied = [c for c in problem.linear_conditions if c.implied]
+    assert [c.field for c in implied] == ["p", "q"]
+    for condition in implied:
+        expected = condition.data({s: inputs[s.name](grid, s.alpha) for s in condition.data.symbols})[:, 0]
+        start, middle, end = np.moveaxis(found[condition.field], 1, 0)
+        slope = (4 * middle - 3 * start - end) / (2 * step)
+        assert np.all(relative_l2(slope, np.asarray(expected)) < 2e-3)
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "navier_stokes"])
 def test_solvers_like_the_papers_are_close_to_the_converged_ones(name):
     problem = PROBLEMS[name]()

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import equinox as eqx
@@ -17,8 +18,9 @@ from zoo import AllenCahn, Brusselator, KdV, Plate
 
 from seponet import nn
 from seponet.checkpoint import Checkpoints
+from seponet.data import Data
 from seponet.recipe import Recipe
-from seponet.step import Data, Stepper
+from seponet.step import Stepper
 from seponet.trainer import Diverged, describe, train_model
 
 SMALL = {
@@ -69,11 +71,10 @@ def test_a_block_equals_its_steps_one_by_one(plain):
     assert same(whole, parts)
 
 
-def test_a_run_compiles_once(plain):
-    jax.clear_caches()
-    fresh = stepper(AllenCahn())
-    state, _ = fresh.run(fresh.start(), jnp.asarray(1))
-    compiled = []
+@contextmanager
+def compilations():
+    """What is compiled in the block."""
+    compiled: list[str] = []
 
     def listener(name: str, *_: object, **__: object) -> None:
         if "backend_compile" in name:
@@ -81,11 +82,31 @@ def test_a_run_compiles_once(plain):
 
     jax.monitoring.register_event_duration_secs_listener(listener)
     try:
-        for count in (1, 5, 3):
-            state, _ = fresh.run(state, jnp.asarray(count))
+        yield compiled
     finally:
         jax.monitoring.unregister_event_duration_listener(listener)
+
+
+def test_a_run_compiles_once():
+    jax.clear_caches()
+    fresh = stepper(AllenCahn())
+    state, _ = fresh.run(fresh.start(), jnp.asarray(1))
+    with compilations() as compiled:
+        for count in (1, 5, 3):
+            state, _ = fresh.run(state, jnp.asarray(count))
     assert compiled == []
+
+
+def test_asking_for_the_memory_of_a_step_compiles_it_for_the_run():
+    jax.clear_caches()
+    fresh = stepper(AllenCahn())
+    state, count = fresh.start(), jnp.asarray(1)
+    with compilations() as first:
+        assert fresh.memory() > 0
+    with compilations() as second:
+        fresh.run(state, count)
+    assert first
+    assert second == []
 
 
 def test_functions_and_points_change_every_few_steps_and_only_then(plain):
