@@ -25,7 +25,7 @@ from seponet import nn
 from seponet.locations import Grid
 from seponet.metrics import compare, measure
 from seponet.nn.fixed import trainable
-from seponet.plan import choose_rows
+from seponet.plan import choose_slab
 from seponet.plots.style import LINES, TICK, new_figure, save_figure, style_lines
 from seponet.problems import PROBLEMS
 from seponet.recipe import Recipe, load_recipe
@@ -136,7 +136,7 @@ def follow(name: str, steps: int) -> dict[str, Any]:
         return float(np.mean(measure(model, testset).relative_l2))
 
     def stepper(model: Any) -> Stepper:
-        return Stepper(model, recipe.train, choose_rows(model, recipe.train), jax.random.key(1))
+        return Stepper(model, recipe.train, choose_slab(model, recipe.train.functions), jax.random.key(1))
 
     sensors = recipe.model.sensors
     reference = make_theirs(name, recipe, 0)

@@ -93,7 +93,7 @@ def ours_paper(name: str, points: int, seconds: float) -> Mapping[str, Any]:
 
     from seponet import nn
     from seponet.metrics import measure as errors_of
-    from seponet.plan import choose_rows
+    from seponet.plan import choose_slab
     from seponet.problems import PROBLEMS as KNOWN
     from seponet.recipe import load_recipe
     from seponet.step import Stepper
@@ -102,7 +102,7 @@ def ours_paper(name: str, points: int, seconds: float) -> Mapping[str, Any]:
     before = peak_bytes()
     recipe = load_recipe("paper", name).changed({"train.points": points})
     model = nn.build(KNOWN[name](), recipe.model, key=jax.random.key(0))
-    stepper = Stepper(model, recipe.train, choose_rows(model, recipe.train), jax.random.key(1))
+    stepper = Stepper(model, recipe.train, choose_slab(model, recipe.train.functions), jax.random.key(1))
     box = [stepper.start()]
 
     def advance(steps: int) -> None:

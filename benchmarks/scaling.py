@@ -67,36 +67,42 @@ def recipe_of(cell: Size) -> Any:
         changes["model.kind"] = cell.model
     if cell.model == "deeponet_repeated":
         # As in the paper the batch is taken as a whole: every point is a row.
-        changes["train.rows"] = cell.points ** (3 if cell.problem == "nonlinear_diffusion" else 2)
+        changes["train.slab"] = cell.points ** (3 if cell.problem == "nonlinear_diffusion" else 2)
     return base.changed(changes)
 
 
 @cache
-def prepare(cell: Size) -> tuple[Any, Any, Any]:
-    """The recipe, the model and the plan of a step."""
+def prepare(cell: Size) -> tuple[Any, Any]:
+    """The training step and the plan of its cost, whose memory is asked of the compiler."""
     import jax
 
     from seponet import nn
-    from seponet.plan import plan
+    from seponet.plan import choose_slab, plan
     from seponet.problems import PROBLEMS as KNOWN
+    from seponet.step import Stepper
 
     recipe = recipe_of(cell)
     model = nn.build(KNOWN[cell.problem](), recipe.model, key=jax.random.key(0))
-    return recipe, model, plan(model, cell.functions, cell.points, recipe.train.rows)
+    slab = recipe.train.slab or choose_slab(model, cell.functions)
+    stepper = Stepper(model, recipe.train, slab, jax.random.key(1))
+    return stepper, plan(model, cell.functions, cell.points, slab, stepper)
 
 
 def predict(cell: Size, finished: Finished) -> Mapping[str, Any] | None:
     """The cost by `plan`, in proportion to the largest measured cell of the same problem and model."""
     from seponet.machine import available_memory, matmul_rate
 
-    _, _, cost = prepare(cell)
+    _, cost = prepare(cell)
     kin = [
         o.result
         for o in finished.values()
         if o.measured and o.cell["problem"] == cell.problem and o.cell["model"] == cell.model
     ]
     free = available_memory() or math.inf
-    found = extrapolate(cost.flops, cost.bytes, kin, matmul_rate())
+    # The memory of what runs in slabs is flat, so it need not be compiled to be known to fit.
+    flat = cell.model != "deeponet_repeated" and kin
+    size = max(result["planned_bytes"] for result in kin) if flat else cost.bytes
+    found = extrapolate(cost.flops, size, kin, matmul_rate())
     if found["bytes"] <= SHARE * free and found["seconds"] <= SLOWEST:
         return None
     return {**found, "reason": "memory" if found["bytes"] > SHARE * free else "time", "free_bytes": free}
@@ -122,11 +128,9 @@ def measure(cell: Size) -> Mapping[str, Any]:
     import jax.numpy as jnp
 
     from seponet.machine import peak_memory_bytes
-    from seponet.step import Stepper
 
     before = peak_memory_bytes()
-    recipe, model, cost = prepare(cell)
-    stepper = Stepper(model, recipe.train, cost.rows, jax.random.key(1))
+    stepper, cost = prepare(cell)
     state = stepper.start()
     began = time.perf_counter()
     run = stepper.run.lower(state, jnp.asarray(1)).compile()
@@ -158,8 +162,8 @@ def measure(cell: Size) -> Mapping[str, Any]:
         "process_bytes_before": before,
         "compile_seconds": compiling,
         "flops": cost.flops,
-        "planned_bytes": cost.bytes,
-        "rows": cost.rows,
+        "planned_bytes": analysis.temp_size_in_bytes,
+        "slab": cost.slab,
     }
 
 

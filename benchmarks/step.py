@@ -44,7 +44,7 @@ def ours(name: str, points: int, block: int, functions: int = 100) -> tuple[Call
     recipe: Recipe = load_recipe("paper", name).changed({"train.points": points, "train.functions": functions})
     model = nn.build(PROBLEMS[name](), recipe.model, key=jax.random.key(0))
     cost = plan(model, functions, points)
-    stepper = Stepper(model, recipe.train, cost.rows, jax.random.key(1))
+    stepper = Stepper(model, recipe.train, cost.slab, jax.random.key(1))
     state = stepper.start()
     state, _ = stepper.run(state, jnp.asarray(1))
     box = [state]
@@ -138,7 +138,7 @@ def compare(case: str, repeats: int) -> dict[str, Any]:
         "ms_bound": bound,
         "ratio_to_bound": ms / bound,
         "gflops_matmul": rate / 1e9,
-        "rows": cost.rows,
+        "slab": cost.slab,
         "seconds_to_first_step": compiled,
         "repeats": repeats,
     }
@@ -150,7 +150,7 @@ def memory(name: str, points: int, functions: int) -> dict[str, Any]:
     recipe = load_recipe("paper", name).changed({"train.points": points, "train.functions": functions})
     model = nn.build(PROBLEMS[name](), recipe.model, key=jax.random.key(0))
     cost = plan(model, functions, points)
-    stepper = Stepper(model, recipe.train, cost.rows, jax.random.key(1))
+    stepper = Stepper(model, recipe.train, cost.slab, jax.random.key(1))
     began = time.perf_counter()
     size = stepper.memory()
     seconds = time.perf_counter() - began
@@ -160,7 +160,7 @@ def memory(name: str, points: int, functions: int) -> dict[str, Any]:
         "problem": name,
         "points": points,
         "functions": functions,
-        "rows": cost.rows,
+        "slab": cost.slab,
         "temporary_bytes": size,
         "planned_bytes": cost.bytes,
         "process_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -177,17 +177,15 @@ MEMORY_CASES = [
 ]
 
 
-def keep(name: str, rows: list[dict[str, Any]]) -> None:
-    """Store rows beside those of other cases that were measured before; each says when and on what."""
+def keep(name: str, row: dict[str, Any]) -> None:
+    """Store a case beside those that were measured before; each says when and on what."""
     path = RESULTS / f"{name}.json"
     before = json.loads(path.read_text())["rows"] if path.exists() else []
 
     def case(row: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(row.get(key) for key in ("case", "problem", "points", "functions"))
 
-    here = machine()
-    new = {case(row): {**row, "machine": here} for row in rows}
-    merged = {**{case(row): row for row in before}, **new}
+    merged = {**{case(old): old for old in before}, case(row): {**row, "machine": machine()}}
     store(name, {"rows": list(merged.values())})
 
 
@@ -202,11 +200,10 @@ def main() -> None:
         name, points, functions = arguments.one
         print(json.dumps(memory(name, int(points), int(functions))))
         return
-    rows: list[dict[str, Any]] = []
     if arguments.what == "time":
         for case in arguments.case or CASES:
-            rows.append(compare(case, arguments.repeats))
-            r = rows[-1]
+            r = compare(case, arguments.repeats)
+            keep("step_time", r)
             print(
                 f"{case:28s} {r['ms']:8.1f} ms  reference {r['ms_reference']:8.1f} ms  ratio {r['ratio']:.3f} "
                 f"(target {r['target']})  {r['ratio_to_bound']:.2f} x matmul bound",
@@ -216,14 +213,13 @@ def main() -> None:
         chosen = [c for c in MEMORY_CASES if not arguments.case or f"{c[0]} {c[1]} {c[2]}" in arguments.case]
         for name, points, functions in chosen:
             command = [sys.executable, __file__, "memory", "--one", name, str(points), str(functions)]
-            rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-            r = rows[-1]
+            r = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            keep("step_memory", r)
             print(
                 f"{name:20s} {points:4d} points {functions:4d} functions: step {r['temporary_bytes'] / 2**20:7.1f} MiB "
                 f"(planned {r['planned_bytes'] / 2**20:7.1f}), process {r['process_bytes'] / 2**20:7.0f} MiB",
                 flush=True,
             )
-    keep(f"step_{arguments.what}", rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from seponet import nn
 from seponet.machine import peak_memory_bytes
 from seponet.metrics import measure
-from seponet.plan import choose_rows
+from seponet.plan import choose_slab
 from seponet.problems import PROBLEMS
 from seponet.recipe import Recipe
 from seponet.step import Stepper
@@ -44,8 +44,8 @@ def train_for(problem: str, recipe: Recipe, seconds: float, seed: int = 0) -> Ma
 def step_seconds(problem: Any, recipe: Recipe) -> float:
     """Processor seconds of a training step."""
     model = nn.build(problem, recipe.model, key=jax.random.key(0))
-    rows = recipe.train.rows or choose_rows(model, recipe.train)
-    stepper = Stepper(model, recipe.train, rows, jax.random.key(0))
+    slab = recipe.train.slab or choose_slab(model, recipe.train.functions)
+    stepper = Stepper(model, recipe.train, slab, jax.random.key(0))
     state, count, total = stepper.start(), 0, 0.0
     state, _ = stepper.run(state, jnp.asarray(1))
     jax.block_until_ready(state.step)

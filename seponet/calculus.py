@@ -18,11 +18,11 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from .conditions import Face, Term
-from .constraints import Evaluator, value_of
+from .constraints import value_of
 from .expression import Symbol
 from .features import Features, Places, Request, places_of, request_of, total
 from .fusion import Combination, Fused, fuse
-from .locations import Where
+from .locations import Evaluator, Where
 from .problem import Problem
 
 

@@ -23,9 +23,9 @@ from jaxtyping import Array, Float
 
 from .calculus import Known, combine, contract_atom, fuse_term, known_parts
 from .conditions import Term
-from .constraints import Evaluator
 from .features import places_of, request_of
 from .fusion import Fused
+from .locations import Evaluator
 from .loss import Collocation
 from .nn.fixed import Fixed
 from .nn.linear import matmul

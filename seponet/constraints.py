@@ -9,14 +9,15 @@ is a projector that keeps exactly what the conditions speak of, and f - P f sati
 
     s = lift + (I - P_1) ... (I - P_d) network,        lift_k = lift_{k-1} + P_k (d_k - lift_{k-1}),
 
-where the last stage of the lift wins: at a corner where the data of two axes disagree, the conditions **declared first
-hold exactly** and the others are off by the disagreement there. For instance an initial state that does not vanish on a
-wall with s = 0, the initial condition being declared first, keeps the wall at its initial values.
+where lift_0 is what the problem knows of its solution (mostly nothing), and the last stage wins: at a corner where the
+data of two axes disagree, the conditions **declared first hold exactly** and the others are off by the disagreement
+there. For instance an initial state that does not vanish on a wall with s = 0, the initial condition being declared
+first, keeps the wall at its initial values.
 
 Because P acts on one axis only, a separable model is constrained by editing its one-dimensional factors.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,11 +28,8 @@ from jaxtyping import Array, Float
 from .domain import Interval, MultiIndex, Trace, multi_index, order
 from .expression import Expression, Symbol
 from .functions import Space
-from .locations import Where
+from .locations import Evaluator, Where
 from .problem import Problem
-
-Evaluator = Callable[[Where, MultiIndex], Array]
-"""A batch of functions: where, which derivative -> `[functions, ...]`."""
 
 
 @dataclass(frozen=True)
@@ -146,12 +144,13 @@ def make_projectors(problem: Problem, field: str, exact: Collection[str]) -> lis
 def make_lift(
     problem: Problem, field: str, exact: Collection[str], functions: Mapping[str, Evaluator]
 ) -> Evaluator | None:
-    """The lift of one field for given input functions, or None if the data of all its exact conditions are zero."""
+    """The lift of one field for given input functions, or None if nothing is known of it and the data of all its exact
+    conditions are zero. What the problem knows of its solution is the lift's first stage."""
     data: dict[str, list[Expression]] = {}
     for condition in problem.linear_conditions:
         if condition.field == field and condition.axis in exact:
             data.setdefault(condition.axis, []).append(condition.data)
-    lift: Evaluator | None = None
+    lift = problem.known_part(functions).get(field)
     for projector in reversed(make_projectors(problem, field, exact)):
         given = [None if e.is_zero else _data(e, problem.spaces, functions) for e in data[projector.name]]
         lift = _stage(projector, given, lift)

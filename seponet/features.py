@@ -19,9 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .conditions import Face, Term
-from .constraints import Evaluator
 from .domain import MultiIndex, order
-from .locations import Grid, Where
+from .locations import Evaluator, Grid, Where
 
 Request = Mapping[Face | None, frozenset[MultiIndex]]
 """The derivatives needed in the interior (None) and on each face."""
@@ -48,12 +47,13 @@ class Features(Protocol):
         """Floating point operations of a contraction for one function."""
         ...
 
-    def split(self) -> tuple[tuple[Array, ...], "Features"]:
-        """The arrays that differ from row to row of the location (along its first axis), rows leading; and the rest."""
+    def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "Features"]:
+        """The arrays that differ from point to point along an axis of the location, these points leading; and the
+        rest."""
         ...
 
-    def join(self, rows: tuple[Array, ...]) -> "Features":
-        """The way back, from any slab of rows."""
+    def join(self, rows: tuple[Array, ...], axis: int = 0) -> "Features":
+        """The way back, from any slab along the axis."""
         ...
 
 
@@ -108,14 +108,17 @@ class Separable(eqx.Module):
         terms = [(c, tuple(order(alpha, name) for name in self.names)) for c, alpha in combination]
         return self.decoder.flops(self.shape, terms)
 
-    def split(self) -> tuple[tuple[Array, ...], "Separable"]:
-        moving = 1 if self.grid else len(self.tables)
-        rows = tuple(jnp.moveaxis(table, -1, 0) for table in self.tables[:moving] if table is not None)
-        return rows, Separable(self.names, (None,) * moving + self.tables[moving:], self.decoder, self.grid)
+    def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "Separable"]:
+        moving = slice(axis, axis + 1) if self.grid else slice(None)
+        rows = tuple(jnp.moveaxis(table, -1, 0) for table in self.tables[moving] if table is not None)
+        return rows, self._with((None,) * len(rows), axis)
 
-    def join(self, rows: tuple[Array, ...]) -> "Separable":
-        slabs = tuple(jnp.moveaxis(r, 0, -1) for r in rows)
-        return Separable(self.names, slabs + self.tables[len(rows) :], self.decoder, self.grid)
+    def join(self, rows: tuple[Array, ...], axis: int = 0) -> "Separable":
+        return self._with(tuple(jnp.moveaxis(r, 0, -1) for r in rows), axis)
+
+    def _with(self, tables: tuple[Array | None, ...], axis: int) -> "Separable":
+        made = (*self.tables[:axis], *tables, *self.tables[axis + len(tables) :])
+        return Separable(self.names, made, self.decoder, self.grid)
 
 
 class Joint(eqx.Module):
@@ -141,11 +144,11 @@ class Joint(eqx.Module):
     def flops(self, field: int, combination: Weighted) -> int:
         return 2 * self.tables[0].shape[1] * math.prod(self.shape)
 
-    def split(self) -> tuple[tuple[Array, ...], "Joint"]:
-        return tuple(jnp.moveaxis(table, 2, 0) for table in self.tables), Joint(self.alphas, ())
+    def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "Joint"]:
+        return tuple(jnp.moveaxis(table, 2 + axis, 0) for table in self.tables), Joint(self.alphas, ())
 
-    def join(self, rows: tuple[Array, ...]) -> "Joint":
-        return Joint(self.alphas, tuple(jnp.moveaxis(r, 0, 2) for r in rows))
+    def join(self, rows: tuple[Array, ...], axis: int = 0) -> "Joint":
+        return Joint(self.alphas, tuple(jnp.moveaxis(r, 0, 2 + axis) for r in rows))
 
 
 def request_of(terms: Sequence[Term]) -> dict[Face | None, frozenset[MultiIndex]]:

@@ -23,10 +23,9 @@ from jaxtyping import Array, Float
 
 from .basis import quadrature
 from .calculus import combine, fuse_term, known_parts
-from .constraints import Evaluator
 from .domain import MultiIndex, multi_index, order
 from .fusion import Combination
-from .locations import Grid
+from .locations import Evaluator, Grid
 from .loss import Collocation, Losses
 from .nn.fixed import Fixed
 from .nn.seponet import SepONet

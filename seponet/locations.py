@@ -5,14 +5,14 @@ points. Whatever does not depend on an axis has size one there, so every term of
 broadcasts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .domain import Domain
+from .domain import Domain, MultiIndex
 
 
 class Grid(eqx.Module):
@@ -56,10 +56,15 @@ class Grid(eqx.Module):
         ]
         return Grid(self.names, tuple(points))
 
-    def rows(self, start: Array | int, size: int) -> "Grid":
-        """The slab of `size` consecutive points of the first axis."""
-        first = jax.lax.dynamic_slice_in_dim(self.points[0], start, size)
-        return Grid(self.names, (first, *self.points[1:]))
+    def rows(self, start: Array | int, size: int, axis: int = 0) -> "Grid":
+        """The slab of `size` consecutive points along an axis."""
+        own = jax.lax.dynamic_slice_in_dim(self.points[axis], start, size)
+        return Grid(self.names, (*self.points[:axis], own, *self.points[axis + 1 :]))
+
+    def pad(self, count: int, axis: int = 0) -> "Grid":
+        """With the last point along an axis repeated `count` times."""
+        own = jnp.pad(self.points[axis], (0, count), mode="edge")
+        return Grid(self.names, (*self.points[:axis], own, *self.points[axis + 1 :]))
 
     def mesh(self) -> "Points":
         """The same places as scattered points, the last axis running fastest."""
@@ -96,8 +101,14 @@ class Points(eqx.Module):
         points = [jnp.full_like(p, value) if n == name else p for n, p in zip(self.names, self.points, strict=True)]
         return Points(self.names, tuple(points))
 
-    def rows(self, start: Array | int, size: int) -> "Points":
+    def pad(self, count: int, axis: int = 0) -> "Points":
+        return Points(self.names, tuple(jnp.pad(p, (0, count), mode="edge") for p in self.points))
+
+    def rows(self, start: Array | int, size: int, axis: int = 0) -> "Points":
         return Points(self.names, tuple(jax.lax.dynamic_slice_in_dim(p, start, size) for p in self.points))
 
 
 Where = Grid | Points
+
+Evaluator = Callable[[Where, MultiIndex], Array]
+"""A batch of functions: where, which derivative -> `[functions, ...]`."""

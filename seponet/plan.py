@@ -4,7 +4,6 @@ Products are counted by tracing. Memory is the compiler's own figure for the ste
 its fusions and its schedule, and a formula for these was up to five times wrong.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,14 +15,16 @@ import jax.numpy as jnp
 from .calculus import fuse_term
 from .domain import order
 from .features import places_of, request_of
-from .locations import Where
 from .nn.model import OperatorNetwork
 from .recipe import TrainConfig
 from .sampling import Sampler
 from .step import Stepper
 
-CACHE_BYTES = 7 << 18
-"""What one array of a slab should fit in; half and twice as much were slower on two cores with 32 MiB of cache."""
+ARRAY_BYTES = 2 << 20
+"""What one array of a slab may take; half and twice as much were slower on two cores with 32 MiB of cache."""
+
+SLAB_BYTES = 13 << 20
+"""What all arrays of a slab may take."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Plan:
     - `orders`: the highest derivative along each axis.
     - `contractions`: for each term the number of large products of coefficients and basis functions.
     - `flops`: floating point operations in those products, forward and backward; `flops_interior` those of equations.
-    - `rows`: rows of the first axis in a slab.
+    - `slab`: points in a slab.
     - `compiled_bytes`: compiles the step for its memory.
     """
 
@@ -41,7 +42,7 @@ class Plan:
     contractions: Mapping[str, int]
     flops: int
     flops_interior: int
-    rows: int
+    slab: int
     compiled_bytes: Callable[[], int]
 
     @cached_property
@@ -55,15 +56,15 @@ class Plan:
         count = sum(self.contractions.values())
         return (
             f"{count} contractions a step, {self.flops / 1e9:.2f} GFLOP, about {self.bytes / 2**20:.0f} MiB "
-            f"in slabs of {self.rows} rows (highest derivatives: {orders})"
+            f"in slabs of {self.slab} points (highest derivatives: {orders})"
         )
 
 
 def plan(
     model: OperatorNetwork,
     functions: int,
-    points: int | Mapping[str, int],
-    rows: int = 0,
+    points: int | str | Mapping[str, int],
+    slab: int = 0,
     stepper: Stepper | None = None,
 ) -> Plan:
     """The cost of a step for `functions` functions on `points` points along each axis. Nothing is computed.
@@ -73,7 +74,7 @@ def plan(
     - `model`: the model, whose problem is asked.
     - `functions`: functions in a batch.
     - `points`: points along each axis, a number or a mapping from axes.
-    - `rows`: rows in a slab; 0 chooses them.
+    - `slab`: points in a slab; 0 chooses them.
     - `stepper`: whose step is meant, for the memory; by default one with Adam, as in the paper.
     """
     functions = functions if model.problem.inputs else 1
@@ -82,7 +83,8 @@ def plan(
     terms = model.problem.terms(model.exact)
     request = request_of(terms)
     contractions: dict[str, int] = {}
-    costs = {"flops": 0, "interior": 0, "rows": 0}
+    costs = {"flops": 0, "interior": 0}
+    slab = slab or choose_slab(model, functions)
 
     def trace() -> None:
         collocation = sampler.draw(jax.random.key(0), sampler.density())
@@ -91,8 +93,6 @@ def plan(
         features = model.features(where, boundary, request)
         inputs = model.problem.sample(jax.random.key(0), functions)
         dtype = where.points[0].dtype
-        slab = min(rows or rows_in_cache(max(functions, model.laid_out), where, dtype.itemsize), where.shape[0])
-        costs["rows"] = slab
         for term in terms:
             local, inside = features[term.face], term.face is None
             shape = (functions, *local.shape)
@@ -111,23 +111,15 @@ def plan(
     highest = {n: max(order(a, n) for alphas in request.values() for a in alphas) for n in model.problem.domain}
     if stepper is None:
         config = TrainConfig(functions=functions, points=points, sampling=method, optimizer="adam", normalise=False)
-        stepper = Stepper(model, config, costs["rows"], jax.random.key(0))
-    return Plan(highest, contractions, costs["flops"], costs["interior"], costs["rows"], stepper.memory)
+        stepper = Stepper(model, config, slab, jax.random.key(0))
+    return Plan(highest, contractions, costs["flops"], costs["interior"], slab, stepper.memory)
 
 
-def choose_rows(model: OperatorNetwork, config: TrainConfig) -> int:
-    """Rows of a slab for a configuration."""
-    functions = config.functions if model.problem.inputs else 1
-    sampler = Sampler.of(model.problem.domain, config.points, config.sampling, not model.separable)
-    where = eqx.filter_eval_shape(lambda: sampler.draw(jax.random.key(0), sampler.density()).where)
-    return rows_in_cache(max(functions, model.laid_out), where, jnp.result_type(float).itemsize)
-
-
-def rows_in_cache(width: int, where: Where, item: int) -> int:
-    """As many rows as keep one array in the cache, or as few as half of that to pad the last slab less.
-
-    `width` is what an array holds at every place: values of all functions, or all basis functions.
-    """
-    total = where.shape[0]
-    most = max(1, min(total, CACHE_BYTES // (width * math.prod(where.shape[1:]) * item)))
-    return min(range(-(-most // 2), most + 1), key=lambda rows: (-(-total // rows) * rows, -rows))
+def choose_slab(model: OperatorNetwork, functions: int) -> int:
+    """As many points as keep a slab in the cache: for each derivative in an equation the values of all functions, and
+    the products of basis functions that the decoder lays out for them."""
+    functions = functions if model.problem.inputs else 1
+    item = jnp.result_type(float).itemsize
+    derivatives = max(len(term.expression.fields) for term in model.problem.equations)
+    array = max(functions, model.laid_out) * item
+    return max(1, min(ARRAY_BYTES // array, SLAB_BYTES // ((functions + model.laid_out) * derivatives * item)))

@@ -14,6 +14,7 @@ from .derived import Derived
 from .domain import Domain, order
 from .expression import Expression, Vocabulary
 from .functions import Functions, Space
+from .locations import Evaluator
 
 
 @dataclass_transform(frozen_default=True)
@@ -132,6 +133,14 @@ class Problem:
             )
         fresh = {str(name): self.inputs[str(name)].fit(end[field]) for field, name in names.items()}
         return {**{name: inputs[name] for name in self.inputs}, **fresh}
+
+    def known_part(self, inputs: Mapping[str, Any]) -> Mapping[str, Evaluator]:
+        """For fields of which a part is known, that part: the network learns the rest.
+
+        Optional, for what no smooth basis can hold: a kink, a layer, a corner singularity. It need not satisfy any
+        condition. It is asked for the derivatives that the equations take.
+        """
+        return {}
 
     reference_resolution: ClassVar[int] = 0
     """The resolution at which `reference` is converged; 0 if there is none."""

@@ -28,6 +28,7 @@ from .expression import Symbol
 from .nn.build import build
 from .nn.trunks import BasisTrunk
 from .problem import Problem
+from .recipe import Recipe
 from .refine import gauss_newton, make_collocation, normal_equations, quadrature_nodes
 from .solution import Solution
 
@@ -136,15 +137,35 @@ class Floors:
 
 
 def choose_ranks(problem: Problem, tolerance: float = 2e-3) -> Floor:
-    """Ranks for a problem, and their floor.
+    """Ranks for a problem, and their floor."""
+    floor = Floors(problem).choose(tolerance)
+    if not np.isfinite(floor.error):
+        raise ValueError(
+            f"no ranks could be chosen for {type(problem).__name__}, because Gauss-Newton did not solve it for sampled "
+            "inputs; give numbers: model.rank, and train.points of about one and a half times as many"
+        )
+    return floor
 
-    ```python
-    ranks = choose_ranks(MyPDE()).ranks
-    points = {name: 3 * rank // 2 for name, rank in ranks.items()}
-    seponet.train(MyPDE(), set={"model.rank": ranks, "train.points": points})
-    ```
+
+def resolve(problem: Problem, recipe: Recipe) -> tuple[Recipe, Floor | None]:
+    """A recipe with numbers where it says "auto", and the floor of its ranks if these were chosen.
+
+    The points along an axis are one and a half times its rank: enough for the products of two basis functions.
     """
-    return Floors(problem).choose(tolerance)
+    model, floor = recipe.model, None
+    if model.rank == "auto":
+        if model.kind != "seponet" or model.decoder != "tucker" or model.exact != "all" or model.trunk != "classical":
+            raise ValueError(
+                'model.rank = "auto" is for what its floors are calculated for: kind = "seponet", decoder = "tucker", '
+                'exact = "all" and trunk = "classical"'
+            )
+        floor = choose_ranks(problem)
+        recipe = recipe.changed({"model.rank": dict(floor.ranks)})
+    if recipe.train.points == "auto":
+        rank = recipe.model.rank
+        ranks = rank if isinstance(rank, Mapping) else dict.fromkeys(problem.domain, rank)
+        recipe = recipe.changed({"train.points": {name: -(-3 * int(r) // 2) for name, r in ranks.items()}})
+    return recipe, floor
 
 
 def _grown(ranks: Mapping[str, int], most: Mapping[str, int]) -> list[dict[str, int]]:

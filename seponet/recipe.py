@@ -21,7 +21,8 @@ class TrainConfig:
 
     - `steps`: optimizer steps.
     - `functions`: input functions in a batch.
-    - `points`: collocation points along each axis: a number, or a mapping from axes.
+    - `points`: collocation points along each axis: a number, a mapping from axes, or "auto": one and a half times
+        the rank.
     - `sampling`: "uniform", "stratified", "gauss" or "adaptive", or a mapping from axes (see `sampling.Sampler`).
     - `resample`: steps between new functions and points.
     - `weights`: by axis, the weight of the soft conditions on its faces; "equation" is that of the equations.
@@ -45,7 +46,7 @@ class TrainConfig:
     - `average`: decay of an average of the weights that is used for evaluation; 0 is off.
     - `finish`: L-BFGS steps on a fixed batch after the last step.
     - `precision`: "float32" or "float64".
-    - `rows`: rows of the first axis in a slab of the loss; 0 lets `plan` choose.
+    - `slab`: points in a slab of the loss; 0 lets `plan` choose.
     - `data_weight`: weight of supervised pairs, if any are given.
     - `validate`, `checkpoint`: seconds between validations and between checkpoints.
     - `keep`: how many of the newest checkpoints are kept, besides the best one.
@@ -54,7 +55,7 @@ class TrainConfig:
 
     steps: int = 10_000
     functions: int = 100
-    points: int | Mapping[str, int] = 32
+    points: int | str | Mapping[str, int] = 32
     sampling: str | Mapping[str, str] = "stratified"
     resample: int = 2
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -79,7 +80,7 @@ class TrainConfig:
     average: float = 0.0
     finish: int = 0
     precision: str = "float32"
-    rows: int = 0
+    slab: int = 0
     data_weight: float = 1.0
     validate: float = 10.0
     checkpoint: float = 30.0
@@ -194,7 +195,7 @@ def _check_type(name: str, value: Any, annotation: str) -> Any:
     if annotation == "bool":
         fits = isinstance(value, bool)
     elif annotation.startswith("int"):
-        fits = number and isinstance(value, int)
+        fits = (number and isinstance(value, int)) or (value == "auto" and "str" in annotation)
     elif annotation.startswith("float"):
         fits = number
     elif isinstance(value, list | tuple):

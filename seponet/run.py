@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from .metrics import measure
 from .operator import Operator
 from .plan import plan
 from .problem import Problem
+from .ranks import resolve
 from .recipe import Recipe
 from .report import plain, training_report
 from .specification import Specification, read_tables
@@ -105,17 +106,19 @@ def run(
         raise ValueError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: give out")
     seconds = parse_duration(budget) if isinstance(budget, str) else budget
     folder = None if out is None else RunFolder(out)
+    say = _silent if quiet else _say
+    began = time.perf_counter()
     if folder is not None:
         folder.check_free(resume=resume, overwrite=overwrite)
+    specification = _resolved(specification, say)
+    if folder is not None:
         if resume and folder.config.exists():
             _check_same(folder, specification)
         # A run that was killed before its first checkpoint begins anew.
         resume = resume and folder.resumable
-    say = _silent if quiet else _say
     with in_precision_of(specification.recipe):
         if folder is not None and resume and _complete(folder, specification):
             return Outcome(load(folder.path), None)
-        began = time.perf_counter()
         stepper = prepare(specification.problem, specification.recipe, specification.seed, data)
         _check_plan(stepper, say)
         spent = time.perf_counter() - began
@@ -146,6 +149,14 @@ def in_precision_of(recipe: Recipe) -> AbstractContextManager[Any]:
     return jax.enable_x64(True) if recipe.train.precision == "float64" else nullcontext()
 
 
+def _resolved(specification: Specification, say: Callable[[str], None]) -> Specification:
+    recipe, floor = resolve(specification.problem, specification.recipe)
+    if floor is not None:
+        ranks = ", ".join(f"{name} {rank}" for name, rank in floor.ranks.items())
+        say(f"ranks chosen: {ranks}; by their floor, errors of {floor.error:.2%} and more are to be expected")
+    return replace(specification, recipe=recipe)
+
+
 def _complete(folder: RunFolder, specification: Specification) -> bool:
     return folder.operator.exists() and folder.read_report().get("steps", 0) >= specification.recipe.train.steps
 
@@ -161,15 +172,15 @@ def _check_same(folder: RunFolder, specification: Specification) -> None:
 
 def _check_plan(stepper: Stepper, say: Callable[[str], None]) -> None:
     """Say what training will take, and stop if it will not fit, before anything is written."""
-    config, rows = stepper.config, stepper.rows
-    cost = plan(stepper.model(stepper.start()), config.functions, config.points, rows, stepper)
+    config, slab = stepper.config, stepper.slab
+    cost = plan(stepper.model(stepper.start()), config.functions, config.points, slab, stepper)
     least = config.steps * cost.flops / matmul_rate()
     say(f"{cost}; {config.steps} steps take at least {show_duration(max(least, 1))} here, plus compilation")
     available = available_memory()
     if available is not None and cost.bytes > available:
         raise ValueError(
             f"training needs about {cost.bytes / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free: lower "
-            f"train.functions (now {config.functions}), train.points (now {config.points}) or train.rows (now {rows})"
+            f"train.functions (now {config.functions}), train.points (now {config.points}) or train.slab (now {slab})"
         )
 
 

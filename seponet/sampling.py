@@ -11,9 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from .basis import quadrature
 from .calculus import Model, residuals
-from .constraints import Evaluator
 from .domain import Domain, Interval
-from .locations import Grid, Points
+from .locations import Evaluator, Grid, Points
 from .loss import Collocation
 
 METHODS = ("uniform", "stratified", "gauss", "adaptive")
@@ -58,11 +57,13 @@ class Sampler:
     def of(
         cls,
         domain: Domain,
-        points: int | Mapping[str, int],
+        points: int | str | Mapping[str, int],
         method: str | Mapping[str, str] = "stratified",
         scattered: bool = False,
     ) -> "Sampler":
         """Counts and methods as one value for all axes, or by axis."""
+        if isinstance(points, str):
+            raise ValueError(f"points are needed as numbers (`ranks.resolve` chooses them for recipes); got {points!r}")
         counts = tuple(_of_axis("points", points, name) for name in domain)
         methods = tuple(_of_axis("sampling", method, name) for name in domain)
         return cls(domain, counts, methods, scattered)

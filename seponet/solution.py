@@ -9,9 +9,8 @@ import jax
 from jaxtyping import Array, Float
 
 from .conditions import Face
-from .constraints import Evaluator
 from .features import Features, Request
-from .locations import Where
+from .locations import Evaluator, Where
 from .nn.model import OperatorNetwork
 from .problem import Problem
 

@@ -74,15 +74,15 @@ class Stepper:
 
     - `model`: the model to train.
     - `config`: how.
-    - `rows`: rows of the first axis in one slab of the loss.
+    - `slab`: points in one slab of the loss.
     - `key`: the seed of functions and points.
     - `data`: supervised pairs to mix in.
     """
 
     def __init__(
-        self, model: OperatorNetwork, config: TrainConfig, rows: int, key: PRNGKeyArray, data: Data | None = None
+        self, model: OperatorNetwork, config: TrainConfig, slab: int, key: PRNGKeyArray, data: Data | None = None
     ) -> None:
-        self.config, self.rows, self.key, self.data = config, rows, key, data
+        self.config, self.slab, self.key, self.data = config, slab, key, data
         self.problem = model.problem
         self.terms = model.problem.terms(model.exact)
         self.sampler = Sampler.of(self.problem.domain, config.points, config.sampling, not model.separable)
@@ -166,9 +166,9 @@ class Stepper:
         if self.config.cap:
             # The gradient is accumulated while the loss is, so what caps it must be known before: a sweep without one.
             still = Solution(jax.lax.stop_gradient(model), jax.lax.stop_gradient(coefficients))
-            table = physics_loss(still, batch.inputs, batch.collocation, weights, self.rows).table
+            table = physics_loss(still, batch.inputs, batch.collocation, weights, self.slab).table
             weights = self._capped(weights, table)
-        return physics_loss(solution, batch.inputs, batch.collocation, weights, self.rows, self.config.causality)
+        return physics_loss(solution, batch.inputs, batch.collocation, weights, self.slab, self.config.causality)
 
     def _capped(self, weights: Array, table: Array) -> Float[Array, "terms functions"]:
         """Weights that hold the loss of each function at the cap: beyond it, the gradient is that of the logarithm."""

@@ -21,7 +21,7 @@ from .finish import finish
 from .galerkin import scale_modes
 from .nn.build import build
 from .nn.model import OperatorNetwork
-from .plan import choose_rows
+from .plan import choose_slab
 from .problem import Problem
 from .progress import Reporter
 from .recipe import Recipe, TrainConfig
@@ -96,10 +96,10 @@ def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None =
     config = recipe.train
     for_model, for_whitening, for_steps = jax.random.split(jax.random.key(seed), 3)
     model = build(problem, recipe.model, key=for_model)
-    rows = config.rows or choose_rows(model, config)
+    slab = config.slab or choose_slab(model, config.functions)
     if config.whitening != "none":
         model = _whitened(model, config, for_whitening)
-    return Stepper(model, config, rows, for_steps, data)
+    return Stepper(model, config, slab, for_steps, data)
 
 
 def describe(problem: Problem, recipe: Recipe, seed: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from seponet.calculus import evaluate, residuals
 from seponet.constraints import Projector
 from seponet.domain import Trace
 from seponet.expression import Symbol
+from seponet.problems import AdvectionInformed
 
 
 @dataclasses.dataclass
@@ -57,6 +58,7 @@ MODELS = {
         (Brusselator, "cp"),  # two fields, with conditions of their own
         (Brusselator, "deeponet"),
         (Plate, "tucker"),  # value and slope at both ends
+        (AdvectionInformed, "tucker"),  # a known part that satisfies no condition
     ],
 )
 def test_exact_conditions_hold_to_round_off(kind, model):

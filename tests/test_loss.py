@@ -11,6 +11,8 @@ from seponet.basis import quadrature
 from seponet.calculus import residuals
 from seponet.locations import Grid
 from seponet.loss import Collocation, lift_losses, physics_loss
+from seponet.problems import NonlinearDiffusion
+from seponet.sweep import slab_sizes
 
 
 def gauss_grid(problem, sizes=(5, 7)):
@@ -77,25 +79,25 @@ def value_table_gradient(loss, model):
 
 
 @pytest.mark.parametrize(
-    ("kind", "collocation", "config", "rows"),
+    ("kind", "collocation", "config", "slabs"),
     [
-        (Reactor, gauss_grid, {"exact": ("t",)}, (None, 2)),
+        (Reactor, gauss_grid, {"exact": ("t",)}, (None, 14, 3)),
         (Brusselator, scattered, {"decoder": "tucker"}, (4,)),
-        (AllenCahn, mixed, {"decoder": "tucker", "trunk": "classical", "exact": "all"}, (3, 9)),
-        (AllenCahn, mixed, {"kind": "deeponet", "exact": ("t",)}, (2,)),
-        (KdV, gauss_grid, {"kind": "deeponet_repeated"}, (2,)),
-        (Plate, gauss_grid, {}, (4,)),
+        (AllenCahn, mixed, {"decoder": "tucker", "trunk": "classical", "exact": "all"}, (12, 36, 2)),
+        (AllenCahn, mixed, {"kind": "deeponet", "exact": ("t",)}, (8, 3)),
+        (KdV, gauss_grid, {"kind": "deeponet_repeated"}, (14, 4)),
+        (Plate, gauss_grid, {}, (28, 1)),
     ],
 )
-def test_value_and_gradient_in_slabs_are_those_of_the_definition(kind, collocation, config, rows):
+def test_value_and_gradient_in_slabs_are_those_of_the_definition(kind, collocation, config, slabs):
     model, inputs, collocation, weights = setup(kind(), collocation, **config)
 
     @quick_jit
     def run(model, inputs, collocation, weights):
         expected = value_table_gradient(lambda m: direct(m, inputs, collocation, weights), model)
         return expected, [
-            value_table_gradient(lambda m, n=n: physics_loss(m, inputs, collocation, weights, rows=n), model)
-            for n in rows
+            value_table_gradient(lambda m, n=n: physics_loss(m, inputs, collocation, weights, slab=n), model)
+            for n in slabs
         ]
 
     expected, found = run(model, inputs, collocation, weights)
@@ -124,7 +126,7 @@ def test_causality_weighs_rows_by_what_is_before_them_whatever_the_slabs():
     def run(model):
         losses = [
             value_table_gradient(lambda m, n=n: physics_loss(m, inputs, collocation, weights, n, causality), model)
-            for n in (None, 2)
+            for n in (None, 14, 3)
         ]
         return value_table_gradient(formula, model), losses
 
@@ -160,24 +162,52 @@ def test_the_weights_of_locations_sum_to_one():
             assert float(volume.sum()) == pytest.approx(1.0, rel=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("shape", "points", "sizes"),
+    [
+        ((128, 128), 5243, (32, 128)),  # 40 rows would fit; four slabs of 32 need no padding
+        ((64, 64, 64), 4096, (1, 64, 64)),
+        ((128, 128, 128), 4096, (1, 32, 128)),
+        ((1, 128, 128), 4096, (1, 32, 128)),  # a face
+        ((8, 8, 8, 100), 50, (1, 1, 1, 50)),
+        ((7, 5), 100, (7, 5)),
+        ((7, 5), 0, (1, 1)),
+        ((30,), 8, (6,)),
+    ],
+)
+def test_slabs_have_few_points_of_the_first_axes_and_all_of_the_last(shape, points, sizes):
+    assert slab_sizes(shape, points) == sizes
+
+
+def bytes_needed(model, inputs, shape, slab):
+    """Of the loss and its gradient."""
+    problem = model.problem
+    collocation = Collocation(random_grid(problem, shape), (None,) * len(shape))
+    arrays, static = eqx.partition(model, eqx.is_inexact_array)
+    weights = jnp.ones((len(problem.terms(model.exact)), len(inputs["u"])))
+
+    def loss(arrays, collocation, inputs):
+        return physics_loss(eqx.combine(arrays, static), inputs, collocation, weights, slab).total
+
+    lowered = jax.jit(jax.value_and_grad(loss)).lower(arrays, collocation, inputs)
+    return lowered.compile(compiler_options=QUICK).memory_analysis().temp_size_in_bytes
+
+
 def test_memory_is_flat_in_the_number_of_rows():
     """50 functions and 64 points in x; 32 or 256 rows in t, eight at a time."""
     problem = KdV()
     model, inputs = small(problem, exact="all", rank=8), problem.sample(jax.random.key(0), 50)
-    weights = jnp.ones((1, 50))
-
-    def bytes_needed(count, rows):
-        collocation = Collocation(random_grid(problem, (count, 64)), (None, None))
-        arrays, static = eqx.partition(model, eqx.is_inexact_array)
-
-        def loss(arrays, collocation, inputs):
-            return physics_loss(eqx.combine(arrays, static), inputs, collocation, weights, rows=rows).total
-
-        lowered = jax.jit(jax.value_and_grad(loss)).lower(arrays, collocation, inputs)
-        compiled = lowered.compile(compiler_options=QUICK)
-        return compiled.memory_analysis().temp_size_in_bytes
-
-    many = bytes_needed(256, 8)
-    assert many < 1.5 * bytes_needed(32, 8)
-    assert many < bytes_needed(256, None) / 4
+    many = bytes_needed(model, inputs, (256, 64), 8 * 64)
+    assert many < 1.5 * bytes_needed(model, inputs, (32, 64), 8 * 64)
+    assert many < bytes_needed(model, inputs, (256, 64), None) / 4
     assert many < 50 * 256 * 64 * 8  # less than one array of all values
+
+
+def test_memory_is_flat_in_three_dimensions_with_faces():
+    """20 functions with soft conditions on 16^3 or 32^3 points, 256 at a time: a row or a face of 32^2 is too large."""
+    problem = NonlinearDiffusion()
+    model, inputs = small(problem, rank=8), problem.sample(jax.random.key(0), 20)
+    assert any(term.face is not None for term in problem.terms(model.exact))
+    many = bytes_needed(model, inputs, (32, 32, 32), 256)
+    assert many < 1.5 * bytes_needed(model, inputs, (16, 16, 16), 256)
+    assert many < bytes_needed(model, inputs, (32, 32, 32), 1024) / 2  # slabs of whole rows

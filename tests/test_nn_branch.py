@@ -199,3 +199,15 @@ def test_constant_branch_serves_one_function():
     np.testing.assert_array_equal(Constant(4, key=KEY, scale=0.0)({}), 0.0)
     with pytest.raises(ValueError, match="without inputs; got u"):
         Constant(4)({"u": jnp.zeros((1, 2))})
+
+
+def test_a_ridge_makes_fine_directions_count_less():
+    samples = correlated(200)
+    plain, damped = (np.asarray(PCA(samples, count=5, ridge=r)(jnp.asarray(samples))) for r in (0.0, 0.01))
+    variances = np.linalg.svd(samples - samples.mean(0), compute_uv=False)[:5] ** 2
+    expected = variances / (variances + 0.01 * variances[0])
+    np.testing.assert_allclose(damped.var(0, ddof=1), expected, rtol=1e-10)
+    np.testing.assert_allclose(damped / damped.std(0), plain / plain.std(0), rtol=1e-10)
+    assert expected[-1] < 0.9
+    with pytest.raises(ValueError, match="ridge is a part of the largest variance"):
+        PCA(samples, count=5, ridge=-1.0)

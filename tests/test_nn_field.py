@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seponet import nn
-from seponet.nn.field import FieldBranch, SpectralFilter
+from seponet.nn.field import FieldBranch, SpectralFilter, convolve
 from seponet.problems import Burgers, NavierStokes
 
 
@@ -36,8 +36,8 @@ def test_translated_inputs_give_translated_outputs():
 
 def test_a_filter_is_a_small_kernel_plus_free_long_waves():
     made = SpectralFilter((9, 8), 1, 1, 2, key=jax.random.key(0))
-    delta = jnp.zeros((1, 9, 8, 1)).at[0, 4, 4, 0].set(1.0)
-    response = made(delta)[0, :, :, 0]
+    delta = jnp.zeros((1, 1, 9, 8)).at[0, 0, 4, 4].set(1.0)
+    response = made(delta)[0, 0]
     near = response[3:6, 3:6]
     np.testing.assert_allclose(near, made.kernel[0], atol=1e-12)
     np.testing.assert_allclose(jnp.sum(response**2), jnp.sum(near**2), atol=1e-12)
@@ -45,10 +45,27 @@ def test_a_filter_is_a_small_kernel_plus_free_long_waves():
     turned = eqx.tree_at(lambda f: f.low, made, made.low.at[0, 0, 1].set(jnp.asarray([0.0, 1.0])))
     x, y = jnp.meshgrid(2 * jnp.pi * jnp.arange(9) / 9, 2 * jnp.pi * jnp.arange(8) / 8, indexing="ij")
     phase = -2 * x + y
-    added = turned(jnp.cos(phase)[None, :, :, None]) - made(jnp.cos(phase)[None, :, :, None])
-    np.testing.assert_allclose(added[0, :, :, 0], -jnp.sin(phase), atol=1e-12)
-    other = jnp.cos(2 * x + y)[None, :, :, None]
+    added = turned(jnp.cos(phase)[None, None]) - made(jnp.cos(phase)[None, None])
+    np.testing.assert_allclose(added[0, 0], -jnp.sin(phase), atol=1e-12)
+    other = jnp.cos(2 * x + y)[None, None]
     np.testing.assert_allclose(turned(other), made(other), atol=1e-12)
+
+
+@pytest.mark.parametrize("grid", [(9,), (6, 8), (7, 5), (6, 5)])
+def test_the_derivative_of_a_convolution_is_that_of_its_transforms(grid):
+    x = jax.random.normal(jax.random.key(0), (3, 2, *grid))
+    kernel = jax.random.normal(jax.random.key(1), (3, *grid))
+    axes = tuple(range(2, x.ndim))
+
+    def own(x, kernel):
+        return jnp.sum(jnp.sin(convolve(x, jnp.fft.rfftn(kernel, axes=range(1, kernel.ndim)))))
+
+    def plain(x, kernel):
+        series = jnp.fft.rfftn(x, axes=axes) * jnp.fft.rfftn(kernel[:, None], axes=axes)
+        return jnp.sum(jnp.sin(jnp.fft.irfftn(series, grid, axes)))
+
+    for found, expected in zip(jax.grad(own, (0, 1))(x, kernel), jax.grad(plain, (0, 1))(x, kernel), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_inputs_are_scaled_to_size_one_and_checked():

@@ -54,7 +54,7 @@ def test_memory_is_that_of_the_compiled_training_step(problem, model, functions,
     made = plan(network, functions, points)
     # The plan assumes Adam and points that stay for long; other ways to train do not change much.
     config = TrainConfig(functions=functions, points=points, sampling="uniform", resample=1, optimizer="muon")
-    stepper = Stepper(network, config, made.rows, KEY)
+    stepper = Stepper(network, config, made.slab, KEY)
     program = stepper.run.lower(stepper.start(), jnp.asarray(1)).compile()
     temporary = program.compiled.memory_analysis().temp_size_in_bytes
     assert made.bytes == pytest.approx(temporary, rel=0.2)

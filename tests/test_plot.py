@@ -290,6 +290,14 @@ def test_histogram_counts_every_function(errors: np.ndarray, tmp_path: Path) -> 
         check_png(plots.plot_errors(Errors(errors, errors, errors), None, tmp_path / "errors.png"))
 
 
+def test_basis_of_a_potential() -> None:
+    """A flow without divergence has one stream function for its two fields."""
+    table = xr.DataArray(np.ones((1, 2, 9)), {"potential": [0], "x": np.linspace(0, 1, 9)}, ("potential", "k", "x"))
+    assert len(plots.draw_basis({"x": table}).axes[0].lines) == 2
+    with pytest.raises(ValueError, match="there is no potential 'p'; the basis has 0"):
+        plots.draw_basis({"x": table}, field="p")
+
+
 @pytest.mark.parametrize("rank", [1, 2, 5, 10, 50])
 def test_basis_next_to_the_analytic_one(rank: int, tmp_path: Path) -> None:
     """Factors that are mixtures of the analytic functions span them; with one too few, something is left over."""

@@ -61,6 +61,7 @@ def test_grid_equals_points(name):
 CASES = {
     "diffusion_reaction": (64, 1e-4),
     "advection": (48, 1e-4),
+    "advection_informed": (48, 1e-4),
     "burgers": (128, 1e-4),
     "nonlinear_diffusion": (32, 5e-3),
     "heat": (128, 1e-6),
@@ -103,6 +104,29 @@ def test_the_slope_that_the_equation_implies_is_that_of_the_reference():
         start, middle, end = np.moveaxis(found[condition.field], 1, 0)
         slope = (4 * middle - 3 * start - end) / (2 * step)
         assert np.all(relative_l2(slope, np.asarray(expected)) < 2e-3)
+
+
+def test_what_the_known_part_leaves_of_an_advected_state_has_no_kink():
+    """One-sided slopes and curvatures in t at the characteristic from the corner, by differences of the solution."""
+    problem, step = PROBLEMS["advection_informed"](), 1e-3
+    inputs = problem.sample(jax.random.key(3), 2)
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    x = 0.3
+    u = np.asarray(inputs["u"](Grid(("x",), (jnp.asarray(x * (nodes + 1) / 2),))))
+    arrivals = x * (1 / u) @ weights / 2
+    stencil = {0: np.array([-1.5, 2.0, -0.5]) / step, 1: np.array([1.0, -2.0, 1.0]) / step**2}
+    for i, arrival in enumerate(arrivals):
+        own = {"u": inputs["u"][i : i + 1]}
+        t = arrival + step * np.arange(-2, 3)
+        known = problem.known_part(own)["s"]
+        grid = Grid(("t", "x"), (jnp.asarray(t), jnp.asarray([x])))
+        state = problem.reference(own, {"t": t, "x": np.array([x])}, 256)["s"][0, :, 0]
+        rest = state - np.asarray(known(grid, ()))[0, :, 0]
+        for order, w in stencil.items():
+            jumps = [w @ f[2:] - (-1) ** (1 + order) * w @ f[2::-1] for f in (state, rest)]
+            scale = abs(w @ rest[2:]) + 1.0
+            assert abs(jumps[1]) < 0.03 * scale
+            assert order or abs(jumps[0]) > 1.0  # the solution itself has a kink
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "navier_stokes"])

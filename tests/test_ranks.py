@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from zoo import Brusselator, Poisson, Wave
 
-from seponet import nn
+from seponet import Domain, Problem, Value, nn
 from seponet.calculus import evaluate
 from seponet.expression import Symbol
-from seponet.ranks import Floors
+from seponet.functions import GaussianField
+from seponet.ranks import Floors, choose_ranks, resolve
+from seponet.recipe import Recipe
 from seponet.refine import gauss_newton, make_collocation, quadrature_nodes
+from seponet.sampling import Sampler
 from seponet.solution import Solution
 
 S = Symbol("field", "s")
@@ -56,3 +59,36 @@ def test_ranks_follow_the_tolerance():
     assert np.prod(list(loose.ranks.values())) < np.prod(list(tight.ranks.values()))
     # Out of reach: the largest that leave a quarter of the generous basis to judge them by.
     assert dict(largest.ranks) == {"t": 8, "x": 12}
+
+
+def test_a_recipe_gets_numbers_where_it_says_auto():
+    recipe = Recipe().changed(
+        {"model.decoder": "tucker", "model.exact": "all", "model.trunk": "classical", "model.rank": "auto"}
+    )
+    chosen, floor = resolve(Poisson(), recipe.changed({"train.points": "auto"}))
+    assert floor is not None
+    assert floor.error < 2e-3
+    assert chosen.model.rank == dict(floor.ranks)
+    assert chosen.train.points == {name: int(np.ceil(1.5 * rank)) for name, rank in floor.ranks.items()}
+    assert resolve(Poisson(), chosen) == (chosen, None)
+    with pytest.raises(ValueError, match='rank = "auto" is for what its floors are calculated for'):
+        resolve(Poisson(), recipe.changed({"model.decoder": "cp"}))
+    with pytest.raises(ValueError, match="needs its ranks as numbers"):
+        nn.build(Poisson(), recipe.model, key=jax.random.key(0))
+    with pytest.raises(ValueError, match="points are needed as numbers"):
+        Sampler.of(Poisson().domain, "auto")
+
+
+def test_ranks_that_cant_be_chosen_are_an_error():
+    class Growth(Problem):
+        """s_t = 1e30 s^3: out of reach of Gauss-Newton."""
+
+        domain = Domain(t=(0, 1))
+        inputs = {"u": GaussianField(Domain(t=(0, 1)), length_scale=0.2)}
+        conditions = [Value({"t": 0}, equals=1.0)]
+
+        def equation(self, s, s_t, u):
+            return s_t - 1e200 * s**3 - u
+
+    with pytest.raises(ValueError, match="no ranks could be chosen for Growth"):
+        choose_ranks(Growth())

@@ -34,7 +34,7 @@ SMALL = {
     "train.points": 6,
     "train.steps": 12,
     "train.resample": 3,
-    "train.rows": 4,
+    "train.slab": 24,
 }
 
 
@@ -53,7 +53,7 @@ def same(a, b):
 def stepper(problem, **changes):
     made = recipe(**changes)
     model = nn.build(problem, made.model, key=jax.random.key(1))
-    return Stepper(model, made.train, made.train.rows, jax.random.key(2))
+    return Stepper(model, made.train, made.train.slab, jax.random.key(2))
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +257,7 @@ def test_killed_at_any_moment_a_run_goes_on_from_a_whole_checkpoint(tmp_path):
 
 def stepper_like_train(problem, made):
     for_model, _, for_steps = jax.random.split(jax.random.key(0), 3)
-    return Stepper(nn.build(problem, made.model, key=for_model), made.train, made.train.rows, for_steps)
+    return Stepper(nn.build(problem, made.model, key=for_model), made.train, made.train.slab, for_steps)
 
 
 def test_a_damaged_checkpoint_is_passed_over_and_said(tmp_path, caplog):

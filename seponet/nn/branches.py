@@ -57,7 +57,9 @@ def make_branch(
         elif encoder == "standardise" or not len(problem.inputs[name].domain):
             made = Standardise(values)
         else:
-            made = PCA(values, count=config.components, energy=None if config.components else 1 - 1e-8)
+            made = PCA(
+                values, count=config.components, energy=None if config.components else 1 - 1e-8, ridge=config.ridge
+            )
         encoders[name] = made if transform is None else Transformed(transform, made)
     return Branch.mlp(
         encoders,

@@ -36,7 +36,8 @@ class ModelConfig:
 
     - `kind`: "seponet", "deeponet" (shared trunk, forward mode) or "deeponet_repeated" (as the paper benchmarks it).
     - `decoder`: "cp" or "tucker", of a SepONet.
-    - `rank`: the number of basis functions; for Tucker that of each axis, a number or a mapping from axes.
+    - `rank`: the number of basis functions; for Tucker that of each axis, a number or a mapping from axes. "auto" is
+        for recipes: `ranks.resolve` chooses the ranks before a model is built.
     - `exact`: the axes whose conditions hold by construction: "all", "none" or a list.
     - `trunk`: "mlp", "modified_mlp", one of the classical bases "fourier", "nodal" (the coefficients are values on a
         uniform grid of a circle), "legendre", "chebyshev", "sine", or "classical" (Fourier on periodic axes, Legendre
@@ -47,6 +48,7 @@ class ModelConfig:
     - `transform`: for inputs by name, what the encoder sees instead of their values: "reciprocal" or "log".
     - `sensors`: the number of sensors along each axis of an input.
     - `components`: how many principal components "pca" keeps; None keeps those above 1e-8 of the variance.
+    - `ridge`: of "pca": fine components count less, by this part of the largest variance (`encoders.PCA`).
     - `output`: "fields", or "curl": two fields along two periodic axes that come from one stream function.
     - `branch`: "mlp", "cnn" for one input sampled on a grid, or "spectral": from fields to a core that is a field over
         nodal trunks, commuting with translations (`nn/field.py`); its depth is the number of blocks.
@@ -57,7 +59,7 @@ class ModelConfig:
 
     kind: str = "seponet"
     decoder: str = "cp"
-    rank: int | Mapping[str, int] = 50
+    rank: int | str | Mapping[str, int] = 50
     exact: str | tuple[str, ...] = "none"
     trunk: str | Mapping[str, str] = "mlp"
     trunk_width: int = 50
@@ -69,6 +71,7 @@ class ModelConfig:
     transform: Mapping[str, str] = field(default_factory=dict)
     sensors: int = 128
     components: int | None = None
+    ridge: float = 0.0
     output: str = "fields"
     branch: str = "mlp"
     branch_width: int = 50
@@ -158,6 +161,8 @@ def _exact_axes(problem: Problem, config: ModelConfig) -> tuple[str, ...]:
 
 def _decoder(problem: Problem, config: ModelConfig) -> CP | Tucker:
     axes = problem.domain.names
+    if isinstance(config.rank, str):
+        raise ValueError(f"a model needs its ranks as numbers (`ranks.choose_ranks` finds some); got {config.rank!r}")
     if choose("decoder", config.decoder, ("cp", "tucker")) == "cp":
         if not isinstance(config.rank, int):
             raise ValueError(

@@ -11,10 +11,10 @@ from jaxtyping import Array, Float
 
 from .. import taylor
 from ..conditions import Face
-from ..constraints import Evaluator, make_projectors
+from ..constraints import make_projectors
 from ..domain import MultiIndex, order
 from ..features import Joint, Request, joint_features, places_of
-from ..locations import Grid, Points, Where
+from ..locations import Evaluator, Grid, Points, Where
 from ..problem import Problem
 from .model import AnyBranch, OperatorNetwork, Sensors
 from .whitening import Scaling
@@ -153,16 +153,17 @@ class Repeated(eqx.Module):
         passes = sum(3 ** sum(m for _, m in alpha) for _, alpha in combination)
         return 2 * _weights(self.trunk) * math.prod(self.shape) * passes * len(self.places)
 
-    def split(self) -> tuple[tuple[Array, ...], "Repeated"]:
+    def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "Repeated"]:
         names = self.places[0].names
-        rows = tuple(p.reshape(self.shape) for points in self.places for p in points.points)
+        rows = tuple(jnp.moveaxis(p.reshape(self.shape), axis, 0) for points in self.places for p in points.points)
         return rows, Repeated(self.trunk, (Points(names, ()),) * len(self.places), self.weights, ())
 
-    def join(self, rows: tuple[Array, ...]) -> "Repeated":
+    def join(self, rows: tuple[Array, ...], axis: int = 0) -> "Repeated":
         names, axes = self.places[0].names, len(self.places[0].names)
-        flat = tuple(r.reshape(-1) for r in rows)
+        laid = tuple(jnp.moveaxis(r, 0, axis) for r in rows)
+        flat = tuple(r.reshape(-1) for r in laid)
         places = tuple(Points(names, flat[i * axes : (i + 1) * axes]) for i in range(len(self.places)))
-        return Repeated(self.trunk, places, self.weights, rows[0].shape)
+        return Repeated(self.trunk, places, self.weights, laid[0].shape)
 
 
 def _weights(trunk: Callable[[Array], Array]) -> int:

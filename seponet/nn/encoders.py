@@ -85,17 +85,23 @@ class PCA(AbstractEncoder):
     - `samples`: sensor values of many functions of the input's distribution, `[samples, *components, *sensors]`.
     - `count`: how many directions to keep, those of largest variance first; or
     - `energy`: keep the fewest directions that carry this part of the variance, for instance 0.9999.
+    - `ridge`: divide by the root of the variance plus this part of the largest variance. Fine directions are then seen,
+        but do not count as much as coarse ones: with 0 they fill the input with noise, and left out they are missed.
     """
 
     shape: tuple[int, ...] = eqx.field(static=True)
     mean: Fixed
     directions: Fixed
 
-    def __init__(self, samples: ArrayLike, count: int | None = None, energy: float | None = None) -> None:
+    def __init__(
+        self, samples: ArrayLike, count: int | None = None, energy: float | None = None, ridge: float = 0.0
+    ) -> None:
         if (count is None) == (energy is None):
             raise ValueError(f"PCA expects either count or energy; got count={count} and energy={energy}")
         if energy is not None and not 0 < energy < 1:
             raise ValueError(f"energy is the part of the variance to keep, between 0 and 1; got {energy}")
+        if ridge < 0:
+            raise ValueError(f"ridge is a part of the largest variance, 0 or more; got {ridge}")
         rows, self.shape = _rows(samples)
         mean = rows.mean(0)
         _, singular, directions = np.linalg.svd(rows - mean, full_matrices=False)
@@ -114,7 +120,7 @@ class PCA(AbstractEncoder):
         kept = directions[:count]
         largest = np.argmax(np.abs(kept), axis=1)
         kept = kept * np.sign(kept[np.arange(count), largest])[:, None]
-        deviation = singular[:count] / math.sqrt(len(rows) - 1)
+        deviation = np.sqrt((singular[:count] ** 2 + ridge * singular[0] ** 2) / (len(rows) - 1))
         self.mean = Fixed(jnp.asarray(mean))
         self.directions = Fixed(jnp.asarray((kept / deviation[:, None]).T))
 

@@ -7,6 +7,9 @@ $$x \mapsto x + W_2\,(a \odot \mathrm{gelu}(b)), \qquad (a, b) = W_1 (g * x) + c
 where the transform of the filter g is that of a small kernel (what happens nearby) plus free numbers for the longest
 waves (what acts from afar, like a pressure). A filter commutes with translations, and so does the branch: a structure
 that needs no data to be learned.
+
+Channels stand first, `[channels, n, *grid]`: the transforms then run over the last axes, and a mixing is one product of
+matrices, in both directions of differentiation.
 """
 
 import math
@@ -16,15 +19,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Complex, Float, PRNGKeyArray
 
 from .fixed import Fixed
 from .initialise import uniform
-from .linear import Linear
+from .linear import Linear, matmul
 
 
 class SpectralFilter(eqx.Module):
-    """One filter for each channel of `[n, *grid, channels]`.
+    """One filter for each channel of `[channels, n, *grid]`.
 
     **Arguments:**
 
@@ -47,7 +50,7 @@ class SpectralFilter(eqx.Module):
         self.low = jnp.zeros((channels, *(2 * k + 1 for k in far[:-1]), far[-1] + 1, 2))
 
     def multipliers(self) -> Array:
-        """The transform of the filters, `[*half grid, channels]`."""
+        """The transform of the filters, `[channels, *half grid]`."""
         near, far = self.kernel.shape[1:], self.low.shape[1:-1]
         # Centred: the kernel's middle stands at the origin, and the waves of one sign at the end of an axis.
         widths = [(0, n - m) for n, m in zip(self.grid, near, strict=True)]
@@ -57,12 +60,45 @@ class SpectralFilter(eqx.Module):
         widths = [(0, n - m) for n, m in zip(total.shape[1:], far, strict=True)]
         low = jnp.pad(jax.lax.complex(self.low[..., 0], self.low[..., 1]), [(0, 0), *widths])
         low = jnp.roll(low, [-(m // 2) for m in far[:-1]], range(1, low.ndim - 1))
-        return jnp.moveaxis(total + low, 0, -1)
+        return total + low
 
-    def __call__(self, x: Float[Array, "n *grid channels"]) -> Float[Array, "n *grid channels"]:
-        axes = tuple(range(1, x.ndim - 1))
-        series = jnp.fft.rfftn(x, axes=axes) * self.multipliers()[None]
-        return jnp.fft.irfftn(series, self.grid, axes)
+    def __call__(self, x: Float[Array, "channels n *grid"]) -> Float[Array, "channels n *grid"]:
+        return convolve(x, self.multipliers())
+
+
+@jax.custom_vjp
+def convolve(
+    x: Float[Array, "channels n *grid"], multipliers: Complex[Array, "channels *half"]
+) -> Float[Array, "channels n *grid"]:
+    """Periodic convolution by a filter whose transform is given.
+
+    Its derivative is of the same kind, and needs three real transforms; that of `rfftn` as it is would take complex
+    ones.
+    """
+    return _convolve(x, multipliers)[0]
+
+
+def _convolve(x: Array, multipliers: Array) -> tuple[Array, tuple[Array, Array]]:
+    axes = tuple(range(2, x.ndim))
+    series = jnp.fft.rfftn(x, axes=axes)
+    return jnp.fft.irfftn(series * multipliers[:, None], x.shape[2:], axes), (series, multipliers)
+
+
+def _convolve_back(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
+    series, multipliers = saved
+    grid = cotangent.shape[2:]
+    axes = tuple(range(2, cotangent.ndim))
+    back = jnp.fft.rfftn(cotangent, axes=axes)
+    # Half of the series stands for all of it.
+    last = grid[-1] // 2 + 1
+    counts = np.where((np.arange(last) == 0) | (2 * np.arange(last) == grid[-1]), 1.0, 2.0) / math.prod(grid)
+    of_multipliers = jnp.sum(jnp.conj(back) * series, axis=1) * jnp.asarray(counts, back.dtype).reshape(
+        (1,) * len(grid) + (-1,)
+    )
+    return jnp.fft.irfftn(back * jnp.conj(multipliers)[:, None], grid, axes), of_multipliers
+
+
+convolve.defvjp(_convolve, _convolve_back)
 
 
 class FieldBlock(eqx.Module):
@@ -78,9 +114,15 @@ class FieldBlock(eqx.Module):
         self.gate = Linear(channels, 2 * channels, key=keys[1])
         self.mix = Linear(channels, channels, key=keys[2])
 
-    def __call__(self, x: Float[Array, "n *grid channels"]) -> Float[Array, "n *grid channels"]:
-        a, b = jnp.split(self.gate(self.filter(x)), 2, axis=-1)
-        return x + self.mix(a * jax.nn.gelu(b))
+    def __call__(self, x: Float[Array, "channels n *grid"]) -> Float[Array, "channels n *grid"]:
+        a, b = jnp.split(mix_channels(self.gate, self.filter(x)), 2)
+        return x + mix_channels(self.mix, a * jax.nn.gelu(b))
+
+
+def mix_channels(linear: Linear, x: Float[Array, "channels n *grid"]) -> Float[Array, "out n *grid"]:
+    """An affine map of the channels, the same everywhere."""
+    y = matmul(linear.weight.T, x.reshape(x.shape[0], -1)) + linear.bias[:, None]
+    return y.reshape(-1, *x.shape[1:])
 
 
 class FieldBranch(eqx.Module):
@@ -127,14 +169,13 @@ class FieldBranch(eqx.Module):
         if set(code) != set(self.scales):
             expected, got = ", ".join(sorted(self.scales)), ", ".join(sorted(code)) or "none"
             raise ValueError(f"the branch was built for the inputs {expected}; got {got}")
-        x = jnp.concatenate([self._channels(name, code[name]) for name in sorted(code)], axis=-1)
-        x = self.first(x)
+        x = mix_channels(self.first, jnp.concatenate([self._channels(name, code[name]) for name in sorted(code)]))
         for block in self.blocks:
             x = block(x)
-        return jnp.moveaxis(self.last(x), -1, 1).reshape(x.shape[0], -1)
+        return jnp.moveaxis(mix_channels(self.last, x), 0, 1).reshape(x.shape[1], -1)
 
-    def _channels(self, name: str, values: Array) -> Float[Array, "functions *grid channels"]:
+    def _channels(self, name: str, values: Array) -> Float[Array, "channels functions *grid"]:
         if values.shape[values.ndim - len(self.grid) :] != self.grid:
             raise ValueError(f"input {name!r} was expected on the grid {self.grid}; got the shape {values.shape}")
         fields = values.reshape(values.shape[0], -1, *self.grid)
-        return jnp.moveaxis(fields, 1, -1) * self.scales[name]()
+        return jnp.moveaxis(fields, 1, 0) * self.scales[name]()

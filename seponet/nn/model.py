@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..conditions import Face
-from ..constraints import Evaluator, make_lift
+from ..constraints import make_lift
 from ..domain import MultiIndex
 from ..features import Features, Request
 from ..functions import Functions
-from ..locations import Where
+from ..locations import Evaluator, Where
 from ..problem import Problem
 from .branch import Branch, Constant
 from .field import FieldBranch

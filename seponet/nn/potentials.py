@@ -73,12 +73,12 @@ class FromPotentials(eqx.Module):
     def flops(self, field: int, combination: Weighted) -> int:
         return sum(self.inner.flops(j, own) for j, own in self._by_potential(field, combination))
 
-    def split(self) -> tuple[tuple[Array, ...], "FromPotentials"]:
-        rows, rest = self.inner.split()
+    def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "FromPotentials"]:
+        rows, rest = self.inner.split(axis)
         return rows, FromPotentials(rest, self.potentials)
 
-    def join(self, rows: tuple[Array, ...]) -> "FromPotentials":
-        return FromPotentials(self.inner.join(rows), self.potentials)
+    def join(self, rows: tuple[Array, ...], axis: int = 0) -> "FromPotentials":
+        return FromPotentials(self.inner.join(rows, axis), self.potentials)
 
     def _by_potential(self, field: int, combination: Weighted) -> Sequence[tuple[int, Weighted]]:
         parts = self.potentials.derive(field, combination)

@@ -56,7 +56,7 @@ def plot_basis(
     - `basis`: a model, an operator, or what `Operator.basis` returns.
     - `path`: a .png, .pdf or .svg file.
     - `analytic`: known functions for some axes; see `analytic_basis`.
-    - `field`: whose; by default the first.
+    - `field`: whose, a field or the number of a potential; by default the first.
     """
     return save_figure(draw_basis(basis, analytic, field), path)
 
@@ -171,10 +171,11 @@ def _unit(values: np.ndarray) -> np.ndarray:
 
 
 def _of_field(table: xr.DataArray, field: str | None) -> xr.DataArray:
-    fields = [str(name) for name in np.asarray(table["field"])]
-    if field is not None and field not in fields:
-        raise ValueError(f"there is no field {field!r}; the basis has {', '.join(fields)}")
-    return table.isel(field=0 if field is None else fields.index(field))
+    owner = str(table.dims[0])  # a field, or a potential from which fields are made
+    names = [str(name) for name in np.asarray(table[owner])]
+    if field is not None and field not in names:
+        raise ValueError(f"there is no {owner} {field!r}; the basis has {', '.join(names)}")
+    return table.isel({owner: 0 if field is None else names.index(field)})
 
 
 def _normalise(values: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from ..problem import Problem
 from .advection import Advection as Advection
+from .advection import AdvectionInformed as AdvectionInformed
 from .burgers import Burgers as Burgers
 from .diffusion_reaction import DiffusionReaction as DiffusionReaction
 from .heat import Heat as Heat
@@ -14,6 +15,7 @@ from .nonlinear_diffusion import NonlinearDiffusion as NonlinearDiffusion
 PROBLEMS: Mapping[str, type[Problem]] = {
     "diffusion_reaction": DiffusionReaction,
     "advection": Advection,
+    "advection_informed": AdvectionInformed,
     "burgers": Burgers,
     "nonlinear_diffusion": NonlinearDiffusion,
     "heat": Heat,

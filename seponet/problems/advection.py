@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..basis import quadrature
 from ..conditions import Value
-from ..domain import Domain
+from ..domain import Domain, MultiIndex, multi_index
 from ..functions import Functions, GaussianField, Positive
+from ..locations import Evaluator, Grid, Where
 from ..problem import Problem
 from ..reference import as_callable, box_advection, solve_advection
 
@@ -43,6 +45,47 @@ class Advection(Problem):
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         return {"s": box_advection(as_callable(inputs["u"]), _initial, _inflow, points["t"], points["x"])}
+
+
+DAMPING = 10.0
+"""How fast the known part dies away behind the kink: without it, it would grow large and have to be cancelled."""
+
+
+class AdvectionInformed(Advection):
+    r"""Advection whose kink is known: structure-informed, to be reported as such.
+
+    Along the characteristic through the origin, $\eta = t - \tau(x) = 0$ with the travel time $\tau = \int_0^x dx/u$,
+    the slope of s jumps by $\pi/2 + \pi u(0)$ and its curvature in $\eta$ by $-\pi u(0) u'(0)$. Functions of $\eta$ are
+    carried by the flow, so both jumps are known everywhere, and what is left to learn has two continuous derivatives.
+    """
+
+    def known_part(self, inputs: Mapping[str, Any]) -> dict[str, Evaluator]:
+        u = inputs["u"]
+        nodes, weights = quadrature(self.domain.axis("x"), 20)
+
+        def kink(where: Where, alpha: MultiIndex) -> Array:
+            x = where["x"]
+            lines = Grid(("x",), ((x[:, None] * jnp.asarray(nodes, x.dtype)[None]).reshape(-1),))
+            slowness = 1 / u(lines, ()).reshape(-1, x.shape[0], len(nodes))
+            travel = x[None] * (slowness @ jnp.asarray(weights, x.dtype))
+            corner = Grid(("x",), (jnp.zeros(1, x.dtype),))
+            rank = (-1,) + (1,) * len(where.shape)
+            speed, slope = (u(corner, a).reshape(rank) for a in ((), multi_index(x=1)))
+            late = jnp.maximum(where.coordinate("t") - where.spread(travel, ("x",)), 0)
+            # e^(-a eta) (b eta + c eta^2) has these jumps.
+            a, b = DAMPING, jnp.pi / 2 + jnp.pi * speed
+            c = a * b - jnp.pi * speed * slope / 2
+            decay = jnp.exp(-a * late)
+            if not alpha:
+                return decay * late * (b + c * late)
+            along_t = decay * (b * (late > 0) + (2 * c - a * b) * late - a * c * late**2)
+            if alpha == multi_index(t=1):
+                return along_t
+            if alpha == multi_index(x=1):
+                return -along_t / u(where, ())
+            raise ValueError(f"the kink of an advected state has first derivatives only; got {alpha}")
+
+        return {"s": kink}
 
 
 def _initial(x: Any) -> Any:
