@@ -4,7 +4,6 @@
 asked for by its own name. An `Expression` is such a function together with its parsed arguments.
 """
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from jaxtyping import Array
 
 from .domain import Domain, MultiIndex, add, multi_index
 from .functions import Space
+from .hints import nearest
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Vocabulary:
         if head in self.domain:
             raise ValueError(f"`{argument}` differentiates the coordinate `{head}`; write its derivative as a number")
         if head not in self.fields and head not in self.inputs:
-            near = difflib.get_close_matches(head, [*self.fields, *self.inputs, *self.domain], n=1, cutoff=0.5)
-            hint = f"; did you mean `{near[0]}{underscore}{suffix}`?" if near else "; write a constant as `self.name`"
+            near = nearest(head, [*self.fields, *self.inputs, *self.domain])
+            hint = f"; did you mean `{near}{underscore}{suffix}`?" if near else "; write a constant as `self.name`"
             raise ValueError(f"`{argument}` means nothing here: {self._known()}{hint}")
         kind = "field" if head in self.fields else "input"
         if not underscore:

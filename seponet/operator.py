@@ -1,6 +1,5 @@
 """A trained operator: evaluated anywhere, judged by its own residual, refined, differentiated, saved and loaded."""
 
-import difflib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from .composition import compose
 from .expression import Symbol
 from .features import Joint, Separable
 from .functions import Functions
+from .hints import did_you_mean
 from .inputs import read_inputs
 from .loss import physics_loss
 from .nn.model import OperatorNetwork
@@ -276,11 +276,8 @@ class Operator:
     def _symbols(self, derivative: str | Sequence[str] | None, field: str | None) -> tuple[Symbol, ...]:
         fields = self.problem.fields
         if field is not None and field not in fields:
-            near = difflib.get_close_matches(field, fields, n=1)
-            raise ValueError(
-                f"there is no field {field!r}; the fields are {', '.join(fields)}"
-                + (f" (did you mean {near[0]!r}?)" if near else "")
-            )
+            hint = did_you_mean(field, fields)
+            raise ValueError(f"there is no field {field!r}{hint}; the fields are {', '.join(fields)}")
         chosen = fields if field is None else (field,)
         if derivative is None:
             return tuple(Symbol("field", name) for name in chosen)

@@ -95,6 +95,11 @@ class Floors:
             for (_, axis), count_along in reversed(list(zip(problem.domain.axes, dict(nodes).values(), strict=True))):
                 squares = squares @ quadrature(axis, count_along)[1]
             self.norms = np.sqrt(np.broadcast_to(squares, (count,)))
+        if not all(np.all(np.isfinite(found)) for found in (self.operators, self.coefficients, self.norms)):
+            raise ValueError(
+                f"no ranks could be chosen for {type(problem).__name__}, because Gauss-Newton did not solve it for "
+                "sampled inputs; give numbers: model.rank, and train.points of about one and a half times as many"
+            )
         self.trunks: tuple[BasisTrunk, ...] = model.trunks
 
     def __call__(self, ranks: Mapping[str, int]) -> Floor:
@@ -138,13 +143,7 @@ class Floors:
 
 def choose_ranks(problem: Problem, tolerance: float = 2e-3) -> Floor:
     """Ranks for a problem, and their floor."""
-    floor = Floors(problem).choose(tolerance)
-    if not np.isfinite(floor.error):
-        raise ValueError(
-            f"no ranks could be chosen for {type(problem).__name__}, because Gauss-Newton did not solve it for sampled "
-            "inputs; give numbers: model.rank, and train.points of about one and a half times as many"
-        )
-    return floor
+    return Floors(problem).choose(tolerance)
 
 
 def resolve(problem: Problem, recipe: Recipe) -> tuple[Recipe, Floor | None]:

@@ -1,13 +1,13 @@
 """Recipes: what to train, as data. A recipe is a TOML file with the tables [model] and [train]."""
 
 import dataclasses
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from .hints import did_you_mean
 from .nn.build import ModelConfig
 
 PACKAGED = Path(__file__).parent / "recipes"
@@ -160,8 +160,7 @@ def load_recipe(recipe: "str | Path | Recipe", problem: str | None = None) -> Re
             except tomllib.TOMLDecodeError as error:
                 raise ValueError(f"{path} is not valid TOML: {error}") from None
     known = recipes_of(problem)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    hint = did_you_mean(name, known)
     raise ValueError(f"there is no recipe {name!r}{hint}; choose one of {', '.join(known)}, or give a .toml file")
 
 
@@ -212,8 +211,7 @@ def _check_type(name: str, value: Any, annotation: str) -> Any:
 def _known_keys(table: Mapping[str, Any], known: tuple[str, ...], source: str, what: str) -> None:
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+            hint = did_you_mean(key, known) or f"; known are {', '.join(known)}"
             raise ValueError(f"{source} has an unknown {what} {key!r}{hint}")
 
 

@@ -1,7 +1,6 @@
 """What a run is: a problem with its constants, a recipe and a seed. As a file it is `config.toml`."""
 
 import dataclasses
-import difflib
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .hints import did_you_mean
 from .origin import Origin, import_file
 from .problem import Problem
 from .problems import find_problem, name_of
@@ -113,9 +113,8 @@ def make_problem(problem: str | type[Problem] | Problem, constants: Mapping[str,
     given = dict(constants or {})
     for key, value in given.items():
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known) or 'none'}"
-            raise ValueError(f"{_name(problem)} has no constant {key!r}{hint}")
+            listed = ", ".join(known) or "none"
+            raise ValueError(f"{_name(problem)} has no constant {key!r}{did_you_mean(key, known)}; it has {listed}")
         default = known[key].default
         numbers = isinstance(default, int | float) and not isinstance(default, bool)
         if numbers and (isinstance(value, bool) or not isinstance(value, int | float)):

@@ -80,15 +80,15 @@ def test_a_recipe_gets_numbers_where_it_says_auto():
 
 
 def test_ranks_that_cant_be_chosen_are_an_error():
-    class Growth(Problem):
-        """s_t = 1e30 s^3: out of reach of Gauss-Newton."""
+    class Root(Problem):
+        """Not real where the solution starts."""
 
         domain = Domain(t=(0, 1))
         inputs = {"u": GaussianField(Domain(t=(0, 1)), length_scale=0.2)}
         conditions = [Value({"t": 0}, equals=1.0)]
 
         def equation(self, s, s_t, u):
-            return s_t - 1e200 * s**3 - u
+            return s_t - jnp.sqrt(s - 10.0) - u
 
-    with pytest.raises(ValueError, match="no ranks could be chosen for Growth"):
-        choose_ranks(Growth())
+    with pytest.raises(ValueError, match="no ranks could be chosen for Root"):
+        choose_ranks(Root())

@@ -144,9 +144,9 @@ def test_problem_from_a_file(tmp_path):
     [
         ("burger", "quick", {}, "did you mean 'burgers'"),
         ("burgers", "quik", {}, "did you mean 'quick'"),
-        ("burgers", "quick", {"train.step": 3}, "unknown setting 'step'; did you mean 'steps'"),
+        ("burgers", "quick", {"train.step": 3}, "unknown setting 'step' .did you mean 'steps'"),
         ("burgers", "quick", {"train.steps": "many"}, "must be int; got 'many'"),
-        ("burgers", "quick", {"constants.mu": 3}, "no constant 'mu'; did you mean 'nu'"),
+        ("burgers", "quick", {"constants.mu": 3}, "no constant 'mu' .did you mean 'nu'"),
         ("burgers", "quick", {"constants.nu": "thick"}, "constants.nu must be a number"),
         ("burgers", "quick", {"steps": 3}, "model.<key> or train.<key>"),
     ],

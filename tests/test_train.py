@@ -331,7 +331,7 @@ def test_float64_on_request_and_float32_by_default():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"train.stepz": 3}, "unknown setting 'stepz'; did you mean 'steps'"),
+        ({"train.stepz": 3}, "unknown setting 'stepz' .did you mean 'steps'"),
         ({"train.steps": "many"}, "steps must be int; got 'many'"),
         ({"train.steps": 0}, "at least 1; got 0"),
         ({"trian.steps": 1}, "written model.<key> or train.<key>"),

@@ -1,11 +1,12 @@
 """`seponet bench`: the benchmarks belong to the repository and are not part of an installation."""
 
 import ast
-import difflib
 import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
+
+from ..hints import did_you_mean
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -19,8 +20,7 @@ def bench_command(arguments: Namespace) -> int:
         sys.stdout.write("".join(f"seponet bench {n:{width}}  {_purpose(path)}\n" for n, path in scripts.items()))
         return 0
     if arguments.name not in scripts:
-        near = difflib.get_close_matches(arguments.name, scripts, n=1, cutoff=0.4)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        hint = did_you_mean(arguments.name, scripts)
         raise ValueError(f"there is no benchmark {arguments.name!r}{hint}; choose one of {', '.join(scripts)}")
     return min(subprocess.run([sys.executable, str(scripts[arguments.name]), *arguments.rest]).returncode, 1)
 

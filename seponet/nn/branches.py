@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from ..hints import did_you_mean
 from ..problem import Problem
 from .branch import Branch, Constant
 from .cnn import CNN
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 def choose(what: str, value: str, known: tuple[str, ...]) -> str:
     """The value, if it is one of those that are known; else an error that names the nearest."""
     if value not in known:
-        near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(str(value), known)
         raise ValueError(f"{what} must be one of {', '.join(known)}; got {value!r}{hint}")
     return value
 

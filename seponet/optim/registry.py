@@ -1,12 +1,12 @@
 """Optimizers and schedules by name, as recipes and the command line give them."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import optax
 
+from ..hints import did_you_mean
 from .schedules import cosine, exponential, warmup_stable_decay
 from .soap import soap
 
@@ -54,22 +54,17 @@ def make_schedule(name: str, **options: Any) -> optax.Schedule:
 
 def _call(kind: str, known: Mapping[str, Callable[..., Any]], name: str, values: tuple, options: dict[str, Any]) -> Any:
     if name not in known:
-        raise ValueError(f"there is no {kind} {name!r}{_hint(name, known)}; choose one of {', '.join(known)}")
+        raise ValueError(f"there is no {kind} {name!r}{did_you_mean(name, known)}; choose one of {', '.join(known)}")
     make = known[name]
     parameters = list(inspect.signature(make).parameters.values())
     allowed = [p.name for p in parameters[len(values) :]]
     for option in options:
         if option not in allowed:
             raise ValueError(
-                f"the {kind} {name!r} has no option {option!r}{_hint(option, allowed)}; "
+                f"the {kind} {name!r} has no option {option!r}{did_you_mean(option, allowed)}; "
                 f"its options are {', '.join(allowed)}"
             )
     missing = [p.name for p in parameters[len(values) :] if p.default is p.empty and p.name not in options]
     if missing:
         raise ValueError(f"the {kind} {name!r} needs {', '.join(missing)}")
     return make(*values, **options)
-
-
-def _hint(word: str, known: Any) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,8 +1,8 @@
 """The paper's problems, by name. Adding one is a file and a line here."""
 
-import difflib
 from collections.abc import Mapping
 
+from ..hints import did_you_mean
 from ..problem import Problem
 from .advection import Advection as Advection
 from .advection import AdvectionInformed as AdvectionInformed
@@ -27,8 +27,7 @@ def find_problem(name: str) -> type[Problem]:
     """A registered problem; an unknown name gets the nearest known one."""
     if name in PROBLEMS:
         return PROBLEMS[name]
-    near = difflib.get_close_matches(name.lower().replace("-", "_"), PROBLEMS, n=1, cutoff=0.4)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    hint = did_you_mean(name, PROBLEMS)
     raise ValueError(
         f"there is no problem {name!r}{hint}; choose one of {', '.join(PROBLEMS)}, or path/to/file.py:ClassName"
     )
