@@ -50,14 +50,15 @@ def main() -> None:
     problems = [arguments.problem] if arguments.problem else list(PROBLEMS)
     for problem in problems:
         settings = load_recipe(recipe, problem).to_dict()
-        rows = []
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+        content = {"problem": problem, "recipe": recipe, "recipe_hash": digest, "machine": machine()}
+        rows: list[dict[str, object]] = []
         for seed in arguments.seeds:
             rows.append(measure(problem, recipe, seed))
             print(f"{problem} {recipe} seed {seed}: {rows[-1]}", flush=True)
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-        mean = statistics.mean(float(row["relative_l2_mean"]) for row in rows)
-        content = {"problem": problem, "recipe": recipe, "recipe_hash": digest, "machine": machine()}
-        store(f"accuracy_{problem}_{recipe}", {**content, "relative_l2_mean": mean, "settings": settings, "rows": rows})
+            mean = statistics.mean(float(row["relative_l2_mean"]) for row in rows)  # pyright: ignore[reportArgumentType]
+            made = {**content, "relative_l2_mean": mean, "settings": settings, "rows": rows}
+            store(f"accuracy_{problem}_{recipe}", made)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def killed(seponet, environment):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.communicate()  # which closes the pipe
     return seponet.folder / "killed"
 
 
