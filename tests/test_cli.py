@@ -78,7 +78,7 @@ def seponet(environment, tmp_path_factory):
 
 def start_long(seponet, environment, *arguments: str) -> subprocess.Popen[str]:
     """A training in a process group of its own, with thousands of steps to go."""
-    command = [sys.executable, "-m", "seponet", "train", *arguments, "--set", "train.steps=100000"]
+    command = [sys.executable, "-m", "seponet", "train", *arguments, "--set", "train.steps=10000000"]
     pipes = {"stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=seponet.folder, env=environment, start_new_session=True, **pipes)
 
@@ -246,10 +246,10 @@ def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet, capsys):
     assert steps == sorted(steps)
     assert steps[0] < newest <= steps[-1]
     report = json.loads((killed / "report.json").read_text())
-    assert newest <= report["steps"] < 100000
+    assert newest <= report["steps"] < 10000000
     assert report["interrupted"]
     assert main(["info", str(killed), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["state"] == f"stopped after {report['steps']} of 100000 steps"
+    assert json.loads(capsys.readouterr().out)["state"] == f"stopped after {report['steps']} of 10000000 steps"
 
 
 FULL = """
