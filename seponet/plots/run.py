@@ -20,7 +20,7 @@ from ..run import in_precision_of, load
 from ..specification import Specification
 from ..testset import TestSet, load_testset
 from .animation import animate
-from .basis import analytic_basis, plot_basis
+from .basis import analytic_basis, plot_basis, tables_of
 from .case import Case, Which, find_function
 from .comparison import draw_comparison
 from .histogram import plot_errors
@@ -131,12 +131,13 @@ def read_history(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _plot_basis(model: OperatorNetwork, folder: Path) -> list[Path]:
-    fields = model.problem.fields
     analytic = analytic_basis(model.problem, model.exact)
     try:
+        table = next(iter(tables_of(model).values()))
+        owners = [str(name) for name in table[table.dims[0]].to_numpy()]  # fields, or potentials
         return [
-            plot_basis(model, folder / f"basis{f'-{field}' if len(fields) > 1 else ''}.png", analytic, field=field)
-            for field in fields
+            plot_basis(model, folder / f"basis{f'-{owner}' if len(owners) > 1 else ''}.png", analytic, field=owner)
+            for owner in owners
         ]
     except ValueError as error:
         logger.info("no picture of basis functions: %s", error)
