@@ -101,7 +101,7 @@ def predict(cell: Size, finished: Finished) -> Mapping[str, Any] | None:
     free = available_memory() or math.inf
     # The memory of what runs in slabs is flat, so it need not be compiled to be known to fit.
     flat = cell.model != "deeponet_repeated" and kin
-    size = max(result["planned_bytes"] for result in kin) if flat else cost.bytes
+    size = max(result["temporary_bytes"] for result in kin) if flat else cost.bytes
     found = extrapolate(cost.flops, size, kin, matmul_rate())
     if found["bytes"] <= SHARE * free and found["seconds"] <= SLOWEST:
         return None
@@ -109,16 +109,16 @@ def predict(cell: Size, finished: Finished) -> Mapping[str, Any] | None:
 
 
 def extrapolate(flops: float, size: float, kin: list[Mapping[str, Any]], rate: float) -> dict[str, float]:
-    """Seconds and bytes of a step from its plan and from measured steps of its kind: `flops` and `planned_bytes`."""
+    """Seconds and bytes of a step from its plan and from measured steps of its kind: `flops` and `temporary_bytes`."""
     if not kin:
-        return {"seconds": MATMUL_MULTIPLE * flops / rate, "bytes": size, "flops": flops, "planned_bytes": size}
+        return {"seconds": MATMUL_MULTIPLE * flops / rate, "bytes": size, "flops": flops, "temporary_bytes": size}
     near = max(kin, key=lambda result: result["flops"])
-    wide = max(kin, key=lambda result: result["planned_bytes"])
+    wide = max(kin, key=lambda result: result["temporary_bytes"])
     return {
         "seconds": near["seconds"] * flops / near["flops"],
-        "bytes": max(size, wide["bytes"] * size / wide["planned_bytes"]),
+        "bytes": max(size, wide["bytes"] * size / wide["temporary_bytes"]),
         "flops": flops,
-        "planned_bytes": size,
+        "temporary_bytes": size,
     }
 
 
@@ -162,7 +162,6 @@ def measure(cell: Size) -> Mapping[str, Any]:
         "process_bytes_before": before,
         "compile_seconds": compiling,
         "flops": cost.flops,
-        "planned_bytes": analysis.temp_size_in_bytes,
         "slab": cost.slab,
     }
 

@@ -44,11 +44,13 @@ class Outcome:
     - `cell`: its settings.
     - `status`: "measured", "predicted" (not run: it would not fit in memory or in the time for a cell) or "failed".
     - `result`: what was measured or predicted; of a failure the `reason`.
+    - `cores`: that the process could use.
     """
 
     cell: Mapping[str, Any]
     status: str
     result: Mapping[str, Any]
+    cores: int
 
     @property
     def measured(self) -> bool:
@@ -88,7 +90,9 @@ class Study(Generic[C]):
             path = self._path(cell)
             if path.exists():
                 content = json.loads(path.read_text())
-                found[cell.id] = Outcome(content["cell"], content["status"], content["result"])
+                found[cell.id] = Outcome(
+                    content["cell"], content["status"], content["result"], content["machine"]["cores"]
+                )
         return found
 
     def outcome(self, cell: C) -> Outcome | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from study import Outcome
+from study import Finished, Outcome
 
 TABLES = Path(__file__).parent / "tables"
 NOTE = (
@@ -35,6 +35,13 @@ def show(outcome: Outcome | None, key: str, form: Callable[[float], str]) -> str
         return "–"
     text = form(outcome.result[key])
     return text if outcome.measured else f"*≈ {text}*"
+
+
+def cores(found: Finished) -> str:
+    """On how many cores these cells ran."""
+    counts = sorted({outcome.cores for outcome in found.values()})
+    numbers = " or ".join({1: "one", 2: "two"}.get(count, str(count)) for count in counts)
+    return f"{numbers or 'no'} CPU core{'' if counts == [1] else 's'}"
 
 
 def seconds(value: float) -> str:

@@ -116,8 +116,8 @@ def test_a_budget_ends_a_study_between_cells_and_records_nothing_half_done(squar
 def test_what_does_not_fit_is_predicted_in_proportion_to_the_largest_measured_step():
     from scaling import MATMUL_MULTIPLE, extrapolate
 
-    small = {"flops": 1e9, "seconds": 0.1, "planned_bytes": 1e6, "bytes": 2e6}
-    large = {"flops": 4e9, "seconds": 0.2, "planned_bytes": 4e6, "bytes": 4e6}
+    small = {"flops": 1e9, "seconds": 0.1, "temporary_bytes": 1e6, "bytes": 2e6}
+    large = {"flops": 4e9, "seconds": 0.2, "temporary_bytes": 4e6, "bytes": 4e6}
     found = extrapolate(4e10, 4e8, [small, large], rate=1e11)
     assert found["seconds"] == pytest.approx(2.0)
     assert found["bytes"] == pytest.approx(4e8)
@@ -192,9 +192,9 @@ def test_marks_of_entries():
     from study import Outcome
 
     cell = {"problem": "burgers"}
-    assert tables.show(Outcome(cell, "measured", {"seconds": 0.0123}), "seconds", tables.seconds) == "12.3 ms"
-    assert tables.show(Outcome(cell, "predicted", {"seconds": 35.0}), "seconds", tables.seconds) == "*≈ 35 s*"
-    assert tables.show(Outcome(cell, "failed", {"reason": "out"}), "seconds", tables.seconds) == "failed (out)"
+    assert tables.show(Outcome(cell, "measured", {"seconds": 0.0123}, 2), "seconds", tables.seconds) == "12.3 ms"
+    assert tables.show(Outcome(cell, "predicted", {"seconds": 35.0}, 2), "seconds", tables.seconds) == "*≈ 35 s*"
+    assert tables.show(Outcome(cell, "failed", {"reason": "out"}, 2), "seconds", tables.seconds) == "failed (out)"
     assert tables.show(None, "seconds", tables.seconds) == "–"
     assert tables.theirs(None, tables.size) == "out of memory"
 
