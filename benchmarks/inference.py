@@ -131,8 +131,8 @@ def render() -> None:
         rows.append([name, *(tables.show(o, "functions_per_second", rounded) for o in outcomes)])
     note = (
         f"New input functions a second, 100 at once, from sensors to the whole grid on {tables.cores(found)}. Networks "
-        "are not trained for this: their time does not depend on the weights, and their errors are in other tables. The "
-        "solvers (ours, in float64) solve 10 functions at once, 2 of nonlinear diffusion. –: not run yet."
+        "are not trained for this: their time does not depend on the weights, and their errors are in other tables. "
+        "The solvers (ours, in float64) solve 10 functions at once, 2 of nonlinear diffusion. –: not run yet."
     )
     tables.write("inference", ["# Inference", note, tables.markdown(columns, rows)])
 

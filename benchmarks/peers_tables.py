@@ -22,8 +22,8 @@ def write(found: Finished, cells: Sequence[Cell]) -> None:
     parts = [
         "# Peers",
         f"100 functions, networks of the paper's sizes, float32, {tables.cores(found)}; the same input functions and "
-        "test solutions for all (100 unseen functions, converged references). Memory is the peak of the process, with its "
-        "libraries. "
+        "test solutions for all (100 unseen functions, converged references). Memory is the peak of the process, "
+        "with its libraries. "
         "*To the paper's error*: seconds until the mean relative error is that of the paper's SepONet (128^2 points, "
         "100 functions, full training on an A100); where it was not reached, the error after the budget. The `quick` "
         "recipe's seconds include compilation and validation, all others' neither.",

@@ -132,9 +132,7 @@ def measure(cell: Size) -> Mapping[str, Any]:
     before = peak_memory_bytes()
     stepper, cost = prepare(cell)
     state = stepper.start()
-    began = time.perf_counter()
     run = stepper.run.lower(state, jnp.asarray(1)).compile()
-    compiling = time.perf_counter() - began
     analysis = run.compiled.memory_analysis()
 
     def steps(state: Any, count: int) -> tuple[Any, float]:
@@ -160,7 +158,6 @@ def measure(cell: Size) -> Mapping[str, Any]:
         "temporary_bytes": analysis.temp_size_in_bytes,
         "process_bytes": peak_memory_bytes(),
         "process_bytes_before": before,
-        "compile_seconds": compiling,
         "flops": cost.flops,
         "slab": cost.slab,
     }
