@@ -18,7 +18,7 @@ from study import Cell, Study
 
 PROBLEMS = ("burgers", "diffusion_reaction", "advection")
 WHO = ("seponet_paper", "reference", "deepxde_zcs", "deepxde")
-TRAINING = 30.0
+TRAINING = 60.0
 """Seconds of training."""
 TRAINED_POINTS = 32
 LIMIT = 400.0
