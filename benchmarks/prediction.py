@@ -1,7 +1,8 @@
 """What a trained operator costs and reaches: prediction against the reference solver, and Gauss-Newton refinement.
 
-    seponet train burgers --recipe quick --out runs/burgers
-    OPENBLAS_NUM_THREADS=1 python benchmarks/prediction.py runs/burgers
+    OPENBLAS_NUM_THREADS=1 python benchmarks/prediction.py burgers heat     # trains their quick recipes
+    OPENBLAS_NUM_THREADS=1 python benchmarks/prediction.py runs/burgers     # or a trained run
+    OPENBLAS_NUM_THREADS=1 python benchmarks/prediction.py                  # all problems of one field
 
 (Cholesky factorisations of this size are slower on several threads than on one.)
 Times are medians in one run. The reference solver is timed at its converged resolution, batched over the functions.
@@ -11,6 +12,8 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,11 +21,17 @@ from results import machine, store
 
 import seponet
 from seponet.metrics import compare
-from seponet.problems import name_of
+from seponet.operator import Operator
+from seponet.problems import PROBLEMS, name_of
 from seponet.testset import load_testset
 
+FUNCTIONS = {"nonlinear_diffusion": 20}
+"""To predict and refine, where a hundred would take long."""
+REPEATS = 10
+STEPS = (1, 2)
 
-def median_seconds(call: Callable[[], object], repeats: int) -> float:
+
+def median_seconds(call: Callable[[], object], repeats: int = REPEATS) -> float:
     call()
     times: list[float] = []
     for _ in range(repeats):
@@ -32,36 +41,50 @@ def median_seconds(call: Callable[[], object], repeats: int) -> float:
     return statistics.median(times)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run")
-    parser.add_argument("--functions", type=int, default=100)
-    arguments = parser.parse_args()
-    operator = seponet.load(arguments.run)
+def measure(operator: Operator) -> dict[str, Any]:
+    """Seconds a function of the network, the solver and a refinement; errors before and after it."""
     problem = operator.problem
-    testset = load_testset(problem, "test", arguments.functions)
+    (field,) = problem.fields
+    testset = load_testset(problem, "test", FUNCTIONS.get(str(name_of(problem)), 100))
     points, inputs = testset.points, testset.inputs
+    exact = {field: testset.solution(field)}
     view = operator.on(**points)
-    predict = median_seconds(lambda: view(inputs).data, 10) / len(testset)
+    predict = median_seconds(lambda: view(inputs).data) / len(testset)
     began = time.perf_counter()
     problem.reference(inputs, points, problem.reference_resolution)
     solve = (time.perf_counter() - began) / len(testset)
-    exact = {field: testset.solution(field) for field in problem.fields}
-    rows: dict[str, object] = {"problem": name_of(problem), "predict_seconds": predict, "solver_seconds": solve}
-    rows["times_faster"] = solve / predict
-    (field,) = problem.fields
-    rows["error_network"] = compare({field: view(inputs).to_numpy()}, exact).summary()
     one = {name: functions[:1] for name, functions in inputs.items()}
-    rows["refine_seconds_one"] = median_seconds(lambda: operator.refine(one, steps=1).coefficients, 10)
-    for steps in (1, 2, 3):
-        errors = compare({field: operator.refine(inputs, steps=steps).predict(**points).to_numpy()}, exact)
-        rows[f"error_refined_{steps}"] = {
-            **errors.summary(),
-            "relative_l2_median": float(np.median(errors.relative_l2)),
-        }
-    for key, value in rows.items():
-        print(f"{key}: {value}")
-    store("prediction", {"machine": machine(), **rows})
+    found: dict[str, Any] = {
+        "functions": len(testset),
+        "predict_seconds": predict,
+        "solver_seconds": solve,
+        "times_faster": solve / predict,
+        "refine_seconds_one": median_seconds(lambda: operator.refine(one, steps=1).coefficients),
+        "error_network": _errors(view(inputs).to_numpy(), exact),
+    }
+    for steps in STEPS:
+        refined = operator.refine(inputs, steps=steps).predict(**points).to_numpy()
+        found[f"error_refined_{steps}"] = _errors(refined, exact)
+    return found
+
+
+def _errors(predicted: np.ndarray, exact: dict[str, np.ndarray]) -> dict[str, float]:
+    errors = compare(dict.fromkeys(exact, predicted), exact)
+    return {**errors.summary(), "relative_l2_median": float(np.median(errors.relative_l2))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    single = [name for name, kind in PROBLEMS.items() if len(kind().fields) == 1]
+    parser.add_argument("what", nargs="*", default=single, help="problems, or folders of trained runs")
+    for what in parser.parse_args().what:
+        trained = Path(what).is_dir()
+        operator = seponet.load(what) if trained else seponet.train(what, "quick", quiet=True)
+        name = name_of(operator.problem)
+        found = {"problem": name, "recipe": what if trained else "quick", **measure(operator)}
+        for key, value in found.items():
+            print(f"{key}: {value}", flush=True)
+        store(f"prediction_{name}", {"machine": machine(), **found})
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from results import RESULTS
+from tables import seconds
 
 from seponet.paper import FIGURES, NAVIER_STOKES_LONG
 
@@ -44,16 +45,15 @@ def accuracy() -> list[str]:
     ]
     for result in found:
         errors = [row["relative_l2_mean"] for row in result["rows"]]
-        seconds = [row["seconds"] for row in result["rows"]]
-        plain = result["problem"].removesuffix("_informed")
-        name = plain.replace("_", " ") + ("" if plain == result["problem"] else ", structure-informed")
-        figure = FIGURES.get(plain)
+        longest = max(row["seconds"] for row in result["rows"])
+        figure = FIGURES.get(result["problem"].removesuffix("_informed"))
         paper = f"{_percent(figure.relative_l2_mean)}" if figure else "plot only"
         if figure and figure.training_seconds:
             paper += f" in {figure.training_seconds:.0f} s"
         spread = f" ({_percent(min(errors))} to {_percent(max(errors))})" if len(errors) > 1 else ""
         mean = sum(errors) / len(errors)
-        lines.append(f"| {name} | `{result['recipe']}` | **{_percent(mean)}**{spread} | {max(seconds):.0f} | {paper} |")
+        shown = [_name(result["problem"]), f"`{result['recipe']}`", f"**{_percent(mean)}**{spread}", f"{longest:.0f}"]
+        lines.append(f"| {' | '.join([*shown, paper])} |")
     return lines
 
 
@@ -89,6 +89,27 @@ def navier_stokes() -> list[str]:
     ]
 
 
+def prediction() -> list[str]:
+    """What a new function costs, and what a Gauss-Newton step adds."""
+    found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("prediction_*.json"))]
+    if not found:
+        return []
+    lines = [
+        "",
+        "A new function, with operators trained by `quick` recipes: predicted by the network, and after",
+        "`operator.refine(u, steps=1)`, one Gauss-Newton step on its coefficients (no reference solution is used):",
+        "",
+        "| problem | network | refined | prediction | refinement of one | converged solver |",
+        "|---|---|---|---|---|---|",
+    ]
+    for result in found:
+        errors = [result[f"error_{key}"]["relative_l2_mean"] for key in ("network", "refined_1")]
+        times = [seconds(result[key]) for key in ("predict_seconds", "refine_seconds_one", "solver_seconds")]
+        shown = [_name(result["problem"]), _percent(errors[0]), f"**{_percent(errors[1])}**", *times]
+        lines.append(f"| {' | '.join(shown)} |")
+    return lines
+
+
 def step() -> list[str]:
     """The table of step times."""
     found = stored("step_time")
@@ -114,8 +135,13 @@ def rendered() -> str:
     text = README.read_text()
     head, rest = text.split(BEGIN)
     tail = rest.split(END)[1]
-    body = "\n".join([*accuracy(), *navier_stokes(), *step()])
+    body = "\n".join([*accuracy(), *navier_stokes(), *prediction(), *step()])
     return f"{head}{BEGIN}\n{body}\n{END}{tail}"
+
+
+def _name(problem: str) -> str:
+    plain = problem.removesuffix("_informed")
+    return plain.replace("_", " ") + ("" if plain == problem else ", structure-informed")
 
 
 def _percent(fraction: float) -> str:
