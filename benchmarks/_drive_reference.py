@@ -50,7 +50,7 @@ def run(task: Task, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     found = {**timed, "versions": versions}
     if settings["seconds"]:
         error = lambda: task.error(np.asarray(forward(box["model"])))  # noqa: E731
-        found |= {"training": fit(advance, error, timed["seconds"], settings["seconds"], settings["target"])}
+        found |= {"training": fit(advance, error, timed, settings["seconds"], settings["target"])}
     return found
 
 

@@ -12,8 +12,9 @@ import json
 import statistics
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from results import machine, store
+from results import RESULTS, machine, store
 
 import seponet
 from seponet.folder import RunFolder
@@ -22,7 +23,20 @@ from seponet.recipe import load_recipe
 from seponet.report import evaluation_report
 
 
-def measure(problem: str, recipe: str, seed: int) -> dict[str, object]:
+def recipe_hash(problem: str, recipe: str) -> str:
+    """Of all settings, defaults included."""
+    settings = load_recipe(recipe, problem).to_dict()
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def kept(problem: str, recipe: str, digest: str) -> list[dict[str, Any]]:
+    """The seeds that were run before, if with these settings."""
+    path = RESULTS / f"accuracy_{problem}_{recipe}.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    return found["rows"] if found.get("recipe_hash") == digest else []
+
+
+def measure(problem: str, recipe: str, seed: int) -> dict[str, Any]:
     """One training and its evaluation against the converged and, where there is one, the paper-like reference."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
@@ -50,13 +64,15 @@ def main() -> None:
     problems = [arguments.problem] if arguments.problem else list(PROBLEMS)
     for problem in problems:
         settings = load_recipe(recipe, problem).to_dict()
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+        digest = recipe_hash(problem, recipe)
         content = {"problem": problem, "recipe": recipe, "recipe_hash": digest, "machine": machine()}
-        rows: list[dict[str, object]] = []
+        rows = kept(problem, recipe, digest)
         for seed in arguments.seeds:
-            rows.append(measure(problem, recipe, seed))
-            print(f"{problem} {recipe} seed {seed}: {rows[-1]}", flush=True)
-            mean = statistics.mean(float(row["relative_l2_mean"]) for row in rows)  # pyright: ignore[reportArgumentType]
+            found = measure(problem, recipe, seed)
+            print(f"{problem} {recipe} seed {seed}: {found}", flush=True)
+            others = [row for row in rows if row["seed"] != seed]
+            rows = sorted([*others, found], key=lambda row: int(row["seed"]))
+            mean = statistics.mean(row["relative_l2_mean"] for row in rows)
             made = {**content, "relative_l2_mean": mean, "settings": settings, "rows": rows}
             store(f"accuracy_{problem}_{recipe}", made)
 

@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ POOL = 2000
 """Functions to train with; drawn like ours, from a key of their own."""
 SHARE = 0.85
 """Of the free memory that a peer may take before its allocations fail."""
+
+
+OUT_OF_MEMORY = r"MemoryError|bad_alloc|RESOURCE_EXHAUSTED|[Cc]an.?t allocate|[Oo]ut of memory|not enough memory"
 
 
 def python_of(peer: str) -> Path:
@@ -84,6 +88,17 @@ def task_file(name: str, what: str) -> Path:
     return path
 
 
+def prepare(problems: Sequence[str], what: str) -> None:
+    """All environments and task files; what can't be installed is said here, and again by the cells that need it."""
+    for peer in PACKAGES:
+        try:
+            python_of(peer)
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            print(error, flush=True)
+    for problem in problems:
+        task_file(problem, what)
+
+
 def drive(peer: str, problem: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Run a peer's driver on a problem; what it reports."""
     python = python_of(peer)
@@ -98,6 +113,6 @@ def drive(peer: str, problem: str, settings: Mapping[str, Any]) -> dict[str, Any
         if ended.returncode == 0 and out.exists():
             return json.loads(out.read_text())
     lines = [line for line in ended.stderr.strip().splitlines() if line.strip()] or ["no message"]
-    if "alloc" in ended.stderr or "MemoryError" in ended.stderr or ended.returncode == -9:
+    if ended.returncode == -9 or re.search(OUT_OF_MEMORY, ended.stderr):
         raise MemoryError("out of memory")
     raise RuntimeError(lines[-1])

@@ -46,9 +46,7 @@ def peak_bytes() -> int:
 
 def time_steps(advance: Callable[[int], None]) -> dict[str, float]:
     """Median seconds of a step over five blocks of about a fifth of a second; the first step compiles."""
-    began = time.perf_counter()
     advance(1)
-    first = time.perf_counter() - began
     began = time.perf_counter()
     advance(1)
     block = max(1, min(50, int(0.2 / (time.perf_counter() - began))))
@@ -59,17 +57,24 @@ def time_steps(advance: Callable[[int], None]) -> dict[str, float]:
         times.append((time.perf_counter() - began) / block)
         if sum(times) * block > 15:
             break
-    return {"seconds": statistics.median(times), "first_seconds": first, "repeats": len(times)}
+    return {"seconds": statistics.median(times), "steps": 2 + block * len(times)}
 
 
 def fit(
-    advance: Callable[[int], None], error: Callable[[], float], each: float, seconds: float, target: float
+    advance: Callable[[int], None],
+    error: Callable[[], float],
+    timed: Mapping[str, float],
+    seconds: float,
+    target: float,
 ) -> dict[str, Any]:
-    """Train for so many seconds of steps, `each` long; the clock stands still while errors are measured.
+    """Train for so many seconds of steps; the clock stands still while errors are measured.
 
+    The steps of `time_steps`, made before, count as its median says: without compilation.
     Errors are measured at times that grow by a fifth; training does not stop where the target is reached.
     """
-    spent, steps, due = 0.0, 0, max(each, 0.1)
+    each, steps = timed["seconds"], int(timed["steps"])
+    spent = steps * each
+    due = max(spent, 0.1)
     history: list[tuple[float, float]] = []
     reached: float | None = None
     while spent < seconds:
@@ -104,8 +109,7 @@ def drive(run: Callable[[Task, Mapping[str, Any]], Mapping[str, Any]]) -> None:
     if settings["memory_bytes"]:
         # An allocation beyond it fails, instead of taking the machine down.
         resource.setrlimit(resource.RLIMIT_AS, (settings["memory_bytes"],) * 2)
-    before = peak_bytes()
     with np.load(task) as arrays:
         found = run(Task(**arrays), settings)
     with open(out, "w") as file:
-        json.dump({**found, "process_bytes": peak_bytes(), "process_bytes_before": before}, file)
+        json.dump({**found, "process_bytes": peak_bytes()}, file)

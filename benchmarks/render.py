@@ -99,13 +99,13 @@ def prediction() -> list[str]:
         "A new function, with operators trained by `quick` recipes: predicted by the network, and after",
         "`operator.refine(u, steps=1)`, one Gauss-Newton step on its coefficients (no reference solution is used):",
         "",
-        "| problem | network | refined | prediction | refinement of one | converged solver |",
-        "|---|---|---|---|---|---|",
+        "| problem (functions) | network | one step | two steps | prediction | refinement of one | converged solver |",
+        "|---|---|---|---|---|---|---|",
     ]
     for result in found:
-        errors = [result[f"error_{key}"]["relative_l2_mean"] for key in ("network", "refined_1")]
+        errors = [result[f"error_{key}"]["relative_l2_mean"] for key in ("network", "refined_1", "refined_2")]
         times = [seconds(result[key]) for key in ("predict_seconds", "refine_seconds_one", "solver_seconds")]
-        shown = [_name(result["problem"]), _percent(errors[0]), f"**{_percent(errors[1])}**", *times]
+        shown = [f"{_name(result['problem'])} ({result['functions']})", *map(_percent, errors), *times]
         lines.append(f"| {' | '.join(shown)} |")
     return lines
 

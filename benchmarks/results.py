@@ -20,15 +20,17 @@ def machine() -> dict[str, Any]:
     processor = next(
         (line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine()
     )
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=RESULTS.parent
-    ).stdout.strip()
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], capture_output=True, text=True, cwd=RESULTS.parent).stdout.strip()
+
     return {
         "processor": processor,
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "versions": {"seponet": seponet.__version__, **{name: version(name) for name in ("jax", "equinox", "optax")}},
-        "commit": commit,
+        "commit": git("rev-parse", "HEAD"),
+        "modified": git("status", "--porcelain", "--untracked-files=no", "--", "*.py", "*.toml").splitlines(),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "load": os.getloadavg()[0],
     }

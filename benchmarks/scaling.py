@@ -178,7 +178,16 @@ def measure_training(cell: Size) -> Mapping[str, Any]:
 
 
 STUDY = Study("scaling", cells(), measure, __file__, predict, limit=150.0)
-ERRORS = Study("scaling_error", cells(), measure_training, __file__, predict_training, ("--train",), limit=900.0)
+ERRORS = Study(
+    "scaling_error",
+    cells(),
+    measure_training,
+    __file__,
+    predict_training,
+    ("--train",),
+    limit=900.0,
+    settings=lambda cell: {"seconds": TRAINING},
+)
 
 
 def render() -> None:

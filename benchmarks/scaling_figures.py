@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from scaling_tables import FUNCTIONS, NAMES, POINTS, PROBLEMS, THEIRS, Sizes, of_problem
 from study import Finished, Outcome
-from tables import title
+from tables import cores, title
 
 from seponet.plots.style import LINES, TEXT, new_figure, style_lines
 
@@ -55,7 +55,7 @@ def _sweep(name: str, across: str, sizes: Sizes, index: int, costs: Finished, er
     present = [o.cell for o in (*costs.values(), *errors.values())]
     shown = {cell["model"] for cell in present if (cell["points"], cell["functions"]) in sizes}
     figure.legend(
-        handles=_legend([model for model in NAMES if model in shown]),
+        handles=_legend([model for model in NAMES if model in shown], cores(costs)),
         loc="outside lower center",
         ncols=3,
         fontsize=TEXT - 1,
@@ -96,10 +96,10 @@ def _panel(
             axes.plot(*zip(*guessed, strict=True), " ", **{**style, "mfc": "w"})
 
 
-def _legend(models: Sequence[str]) -> list[Line2D]:
+def _legend(models: Sequence[str], cores: str) -> list[Line2D]:
     """Only of models that there are results of."""
     ours = [
-        Line2D([], [], color=COLOURS[m], marker=MARKERS[m], markersize=3.5, label=f"{NAMES[m]}: measured, 2 CPU cores")
+        Line2D([], [], color=COLOURS[m], marker=MARKERS[m], markersize=3.5, label=f"{NAMES[m]}: measured, {cores}")
         for m in models
     ]
     guess = Line2D([], [], color="0.2", marker="o", mfc="w", markersize=3.5, ls=":", label="predicted by plan, not run")

@@ -7,7 +7,9 @@ by Ctrl-C or by a crash. A process of its own makes the peak memory that of the 
 
 import argparse
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -73,6 +75,8 @@ class Study(Generic[C]):
     - `predict`: a cell and the finished ones to its predicted numbers if it should not be run, else None.
     - `script`: the file that runs the study; `flags` are the arguments that choose it there.
     - `limit`: seconds after which a cell has failed.
+    - `settings`: what a cell depends on beside its own settings; an outcome with other ones doesn't count.
+    - `prepare`: what has to be there before cells run, for which they should not pay.
     """
 
     name: str
@@ -82,6 +86,8 @@ class Study(Generic[C]):
     predict: Callable[[C, Finished], Mapping[str, Any] | None] = lambda cell, finished: None
     flags: tuple[str, ...] = ()
     limit: float = 300.0
+    settings: Callable[[C], Mapping[str, Any]] = lambda cell: {}
+    prepare: Callable[[], None] = lambda: None
 
     def finished(self) -> dict[str, Outcome]:
         """The outcomes of this study's cells that are stored, in the order of the cells."""
@@ -90,13 +96,12 @@ class Study(Generic[C]):
             path = self._path(cell)
             if path.exists():
                 content = json.loads(path.read_text())
+                if content.get("settings", {}) != self._settings(cell):
+                    continue
                 found[cell.id] = Outcome(
                     content["cell"], content["status"], content["result"], content["machine"]["cores"]
                 )
         return found
-
-    def outcome(self, cell: C) -> Outcome | None:
-        return self.finished().get(cell.id)
 
     def choose(self, only: Sequence[str], again: bool = False, retry: bool = False) -> list[C]:
         """The cells still to be run among those that have all of the words in `only` as settings."""
@@ -112,6 +117,8 @@ class Study(Generic[C]):
         # Not imported in the processes of cells, whose memory is measured.
         from seponet.cli.output import progress_bar
 
+        if cells:
+            self.prepare()
         deadline = time.monotonic() + (float("inf") if budget is None else budget)
         done = 0
         with progress_bar(self.name, quiet) as show:
@@ -179,19 +186,33 @@ class Study(Generic[C]):
             to = Path(folder) / "outcome.json"
             command = [sys.executable, self.script, *self.flags, "--cell", cell.id, "--to", str(to)]
             left = deadline - time.monotonic()
+            # A session of its own, so that what the cell has started ends with it.
+            cell_process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+            )
             try:
-                ended = subprocess.run(command, capture_output=True, text=True, timeout=min(self.limit, left))
+                _, said = cell_process.communicate(timeout=min(self.limit, left))
             except subprocess.TimeoutExpired:
                 reason = f"took longer than {show_duration(self.limit)}"
                 return {"status": "failed", "result": {"reason": reason}} if self.limit < left else None
-            if ended.returncode == 0 and to.exists():
+            finally:
+                if cell_process.poll() is None:
+                    os.killpg(cell_process.pid, signal.SIGKILL)
+                    cell_process.communicate()
+            code = cell_process.returncode
+            if code == 0 and to.exists():
                 return json.loads(to.read_text())
-        lines = ended.stderr.strip().splitlines() or ["no message"]
-        killed = f"killed by signal {-ended.returncode}" if ended.returncode < 0 else lines[-1]
+        lines = said.strip().splitlines() or ["no message"]
+        killed = f"killed by signal {-code}" if code < 0 else lines[-1]
         return {"status": "failed", "result": {"reason": killed[:300]}}
 
     def _keep(self, cell: C, outcome: Mapping[str, Any]) -> None:
-        store(f"{self.name}/{cell.id}", {"cell": asdict(cell), **outcome, "machine": machine()})
+        kept = {"cell": asdict(cell), "settings": self._settings(cell), **outcome, "machine": machine()}
+        store(f"{self.name}/{cell.id}", kept)
+
+    def _settings(self, cell: C) -> Any:
+        """As they are after having been stored."""
+        return json.loads(json.dumps(self.settings(cell)))
 
     def _path(self, cell: C) -> Path:
         return RESULTS / self.name / f"{cell.id}.json"

@@ -40,8 +40,8 @@ def show(outcome: Outcome | None, key: str, form: Callable[[float], str]) -> str
 def cores(found: Finished) -> str:
     """On how many cores these cells ran."""
     counts = sorted({outcome.cores for outcome in found.values()})
-    numbers = " or ".join({1: "one", 2: "two"}.get(count, str(count)) for count in counts)
-    return f"{numbers or 'no'} CPU core{'' if counts == [1] else 's'}"
+    numbers = [{1: "one", 2: "two"}.get(count, str(count)) for count in counts]
+    return " or ".join(numbers) + f" CPU core{'' if counts == [1] else 's'}" if counts else "a CPU"
 
 
 def seconds(value: float) -> str:

@@ -21,7 +21,7 @@ CALIBRATION = 2.0
 """Seconds of trial steps."""
 
 
-def train_for(problem: str, recipe: Recipe, seconds: float, seed: int = 0) -> Mapping[str, Any]:
+def train_for(problem: str, recipe: Recipe, seconds: float, split: str = "test", seed: int = 0) -> Mapping[str, Any]:
     """Errors on 100 unseen functions after so many seconds of processor time, compilation aside.
 
     Processor time, summed over cores, does not depend on what else the machine does. A few trial steps say how many
@@ -36,7 +36,7 @@ def train_for(problem: str, recipe: Recipe, seconds: float, seed: int = 0) -> Ma
     except Diverged as error:
         return {"steps": steps, "step_core_seconds": each, "diverged": str(error)}
     spent = time.process_time() - began
-    errors = measure(trained.model, load_testset(made, "test", 100)).summary()
+    errors = measure(trained.model, load_testset(made, split, 100)).summary()
     sizes = {"steps": steps, "step_core_seconds": each, "core_seconds": spent, "budget_seconds": seconds}
     return {**errors, **sizes, "seed": seed, "process_bytes": peak_memory_bytes()}
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 SCRIPT = """
-import sys, time
+import subprocess, sys
 from dataclasses import dataclass
 sys.path.insert(0, {folder!r})
 import results
@@ -30,7 +31,7 @@ def measure(cell):
     if cell.kind == "crash":
         raise ValueError("no square")
     if cell.kind == "slow":
-        time.sleep(60)
+        subprocess.run(["sleep", "61.7"])
     return {{"square": cell.n**2}}
 
 def predict(cell, finished):
@@ -100,6 +101,20 @@ def test_a_study_measures_predicts_fails_and_goes_on(squares, capsys):
     stored = json.loads((Path(squares.script).parent / "results" / "squares" / "fine-2.json").read_text())
     assert stored["cell"] == {"kind": "fine", "n": 2}
     assert {"processor", "versions", "commit", "time"} <= set(stored["machine"])
+
+
+def test_a_cell_that_takes_too_long_ends_with_all_that_it_has_started(squares):
+    assert replace(squares, limit=3.0).run(squares.choose(["slow"])) == 1
+    assert subprocess.run(["pgrep", "-f", "sleep 61.7"], capture_output=True).returncode == 1
+
+
+def test_outcomes_with_other_settings_do_not_count(squares):
+    assert squares.run(squares.choose(["fine", "2"])) == 1
+    assert "fine-2" in squares.finished()
+    changed = replace(squares, settings=lambda cell: {"seconds": 60, "sizes": (1, 2)})
+    assert "fine-2" not in changed.finished()
+    assert changed.run(changed.choose(["fine", "2"])) == 1
+    assert "fine-2" in changed.finished()
 
 
 def test_a_budget_ends_a_study_between_cells_and_records_nothing_half_done(squares, monkeypatch):
@@ -180,11 +195,11 @@ def test_fit_stops_the_clock_for_errors_and_says_when_the_target_was_reached(mon
         clock[0] += 100.0
         return math.exp(-steps[0] / 10)
 
-    found = peer.fit(advance, error, 0.1, 5.0, target=0.1)
+    found = peer.fit(advance, error, {"seconds": 0.1, "steps": 0}, 5.0, target=0.1)
     assert found["trained_seconds"] == pytest.approx(5.0, abs=0.11)
     assert found["steps"] == steps[0]
     assert 2.3 <= found["reached_seconds"] <= 1.2 * 2.4 + 0.1
-    assert peer.fit(advance, lambda: 1.0, 0.1, 1.0, target=0.1)["reached_seconds"] is None
+    assert peer.fit(advance, lambda: 1.0, {"seconds": 0.1, "steps": 0}, 1.0, target=0.1)["reached_seconds"] is None
 
 
 def test_marks_of_entries():

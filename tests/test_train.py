@@ -195,13 +195,33 @@ def test_a_run_that_diverges_ends_with_a_sentence():
         train_model(AllenCahn(), wild, quiet=True)
 
 
-def test_resumed_equals_uninterrupted(tmp_path):
-    whole = train_model(Brusselator(), recipe(), folder=tmp_path, quiet=True)
+def interrupt_at(call):
+    """A validation that is interrupted when it is called for this time."""
+    calls = []
+
+    def validate(_):
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return 1.0
+
+    return validate
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"train__average": 0.9}, {"train__balance": 2, "model__exact": "none"}, {"train__sampling": "adaptive"}],
+    ids=["plain", "average", "balance", "adaptive"],
+)
+def test_resumed_equals_uninterrupted(tmp_path, changes):
+    made = recipe(train__validate=0.0, **changes)
+    whole = train_model(Brusselator(), made, folder=tmp_path, quiet=True)
     (tmp_path / "two").mkdir()
-    part = train_model(Brusselator(), recipe(), folder=tmp_path / "two", budget=0.0, quiet=True)
+    part = train_model(Brusselator(), made, folder=tmp_path / "two", validate=interrupt_at(2), quiet=True)
     assert part.interrupted
-    assert part.steps < 12
-    rest = train_model(Brusselator(), recipe(), folder=tmp_path / "two", resume=True, quiet=True)
+    assert 0 < part.steps < 12
+    rest = train_model(Brusselator(), made, folder=tmp_path / "two", resume=True, quiet=True)
+    assert rest.history[0]["step"] > part.steps
     assert rest.steps == 12
     assert same(whole.model, rest.model)
     steps = [json.loads(line)["step"] for line in (tmp_path / "two" / "metrics.jsonl").read_text().splitlines()]
@@ -305,17 +325,8 @@ def test_lbfgs_lowers_the_loss_of_a_problem_without_inputs():
 
 
 def test_ctrl_c_ends_cleanly_with_a_checkpoint(tmp_path):
-    calls = []
-
-    def validate(_):
-        calls.append(1)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return 1.0
-
-    result = train_model(
-        AllenCahn(), recipe(train__steps=10_000, train__validate=0.0), folder=tmp_path, validate=validate, quiet=True
-    )
+    made = recipe(train__steps=10_000, train__validate=0.0)
+    result = train_model(AllenCahn(), made, folder=tmp_path, validate=interrupt_at(1), quiet=True)
     assert result.interrupted
     assert 0 < result.steps < 10_000
     assert (tmp_path / "checkpoints" / str(result.steps)).exists()
