@@ -12,7 +12,7 @@ import xarray as xr
 from .functions import Functions
 from .nn.model import OperatorNetwork
 from .solution import in_precision_of
-from .windows import end_of_window, time_axis
+from .windows import end_of_window
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def compose(operator: Operator, u: Any, coordinates: Mapping[str, Any], residual: bool = False) -> xr.Dataset:
     """What `Operator.advance` returns."""
     problem = operator.problem
-    time = time_axis(problem)
+    time = problem.time_axis()
     if time not in coordinates:
         raise ValueError(f"coordinates are needed for the axes {', '.join(problem.domain)}; {time} is missing")
     axis = problem.domain.axis(time)

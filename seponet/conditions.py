@@ -97,6 +97,8 @@ class Derivative:
     implied: bool = False
 
     def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
+        if self.order < 1:
+            raise ValueError(f"a Derivative on {_show(self.at)} needs order >= 1; got {self.order} (0 is a Value)")
         return _linear(self, (0.0,) * self.order + (1.0,), vocabulary)
 
 
@@ -111,6 +113,8 @@ class Robin:
     field: str | None = None
 
     def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
+        if self.value == 0 == self.derivative:
+            raise ValueError(f"the Robin condition on {_show(self.at)} says nothing: value and derivative are both 0")
         return _linear(self, (self.value, self.derivative), vocabulary)
 
 

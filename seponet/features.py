@@ -12,10 +12,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .conditions import Face, Term
@@ -187,8 +189,8 @@ def separable_features(
             dict.fromkeys(n for face in request if face is not None and face.axis == name for n in face.nodes)
         )
         inside, outside = where[name], boundary[name]
-        parts = [inside, jnp.asarray(nodes, inside.dtype)] + ([] if shared else [outside])
-        table = trunk(jnp.concatenate(parts), highest)
+        parts = [inside, np.asarray(nodes, inside.dtype)] + ([] if shared else [outside])
+        table = trunk(_joined(parts), highest)
         n = inside.shape[0]
         tables.append(table[..., :n])
         ends.append({node: table[..., n + i : n + i + 1] for i, node in enumerate(nodes)})
@@ -206,6 +208,14 @@ def separable_features(
             names, tuple(edge if i == own else e for i, e in enumerate(edges)), decoder, isinstance(boundary, Grid)
         )
     return made
+
+
+def _joined(parts: Sequence[Any]) -> Array:
+    """One array of points; known while tracing if all of them are, so that classical bases are tabulated there."""
+    if any(isinstance(part, jax.core.Tracer) for part in parts):
+        return jnp.concatenate(parts)
+    with jax.ensure_compile_time_eval():
+        return jnp.concatenate(parts)
 
 
 def joint_features(

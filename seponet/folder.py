@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from .atomic import write_text
+from .history import METRICS, read_history
 from .serialisation import save_model
 
-CONFIG, METRICS, REPORT = "config.toml", "metrics.jsonl", "report.json"
+CONFIG, REPORT = "config.toml", "report.json"
 FOLDERS = ("checkpoints", "operator", "figures")
 
 
@@ -88,10 +89,8 @@ class RunFolder:
 
     def last_metrics(self) -> dict[str, Any]:
         """The last whole line of the metrics; empty if there is none."""
-        path = self.path / METRICS
-        lines = path.read_text().splitlines() if path.exists() else []
-        whole = [line for line in lines if line.endswith("}")]
-        return json.loads(whole[-1]) if whole else {}
+        entries = read_history(self.path / METRICS)
+        return entries[-1] if entries else {}
 
     def save_operator(self, model: Any) -> None:
         save_model(self.operator, model, overwrite=True)

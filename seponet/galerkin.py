@@ -53,6 +53,9 @@ class Galerkin:
             raise ValueError(
                 f'residual = "spectral" needs exact conditions; soft are {", ".join(soft)} (set model.exact)'
             )
+        names = [term.name for term in model.problem.equations]
+        if unknown := sorted(set(self.smoothing) - set(names)) if isinstance(self.smoothing, Mapping) else []:
+            raise ValueError(f"train.smoothing names {', '.join(unknown)}; the equations are {', '.join(names)}")
         if set(methods) != {"gauss"}:
             raise ValueError(f'residual = "spectral" needs quadrature points: sampling = "gauss"; got {methods}')
 
@@ -86,7 +89,7 @@ class Galerkin:
             residual = jnp.broadcast_to(combine(term, fused, known, values), shape)
             squares = self._squares(residual, fine, torus, term.name)
             for weights in reversed(collocation.weights[:lines]):
-                squares = jnp.mean(squares, -1) if weights is None else jnp.tensordot(squares, weights, 1)
+                squares = jnp.mean(squares, -1) if weights is None else jnp.sum(squares * weights, -1)
             made.append(squares)
         return jnp.stack(made)
 

@@ -15,6 +15,7 @@ from .expression import Symbol
 from .functions import Functions
 from .locations import Grid
 from .nn.model import OperatorNetwork
+from .solution import in_precision_of
 from .testset import TestSet, grid_of
 
 CHUNK_BYTES = 1 << 28
@@ -66,7 +67,8 @@ def measure(model: OperatorNetwork, testset: TestSet) -> Errors:
     parts: list[Errors] = []
     for start in range(0, len(testset), chunk):
         chosen = {name: functions[start : start + chunk] for name, functions in testset.inputs.items()}
-        found = predict_fields(model, chosen, grid)
+        with in_precision_of(model):
+            found = predict_fields(model, chosen, grid)
         exact = {field: testset.solution(field)[start : start + chunk] for field in fields}
         parts.append(compare({f: np.asarray(v) for f, v in zip(fields, found, strict=True)}, exact))
     return Errors(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("relative_l2", "rmse", "maximum")))

@@ -70,9 +70,9 @@ class Operator:
             return own.coefficients(own.encode(inputs))
 
         @eqx.filter_jit
-        def losses(arrays: Any, inputs: Any, nodes: Nodes, rows: int, count: int) -> Array:
+        def losses(arrays: Any, inputs: Any, nodes: Nodes, slab: int, count: int) -> Array:
             own, ones = eqx.combine(arrays, static), jnp.ones((len(self.term_names), count))
-            return physics_loss(own, inputs, make_collocation(own, nodes), ones, rows).table
+            return physics_loss(own, inputs, make_collocation(own, nodes), ones, slab).table
 
         self._coefficients = lambda inputs: coefficients(arrays, inputs)
         self._losses = lambda *arguments: losses(arrays, *arguments)
@@ -185,8 +185,9 @@ class Operator:
             item = 8 * int(np.prod(rest)) * jnp.zeros(()).dtype.itemsize
             rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, first))
             functions = int(np.clip(memory // (2 * item * rows), 1, count or 1))
+            slab = rows * int(np.prod(rest))
             tables = [
-                self._losses({n: f[i : i + functions] for n, f in inputs.items()}, counts, rows, stop - i)
+                self._losses({n: f[i : i + functions] for n, f in inputs.items()}, counts, slab, stop - i)
                 for i in range(0, count or 1, functions)
                 for stop in (min(i + functions, count or 1),)
             ]

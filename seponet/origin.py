@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import warnings
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Origin:
             raise ValueError(
                 f"{name} is defined inside a function, where no other process finds it; move it to a module"
             )
-        if module.partition(".")[0] == PACKAGE and not module.startswith(_SCRIPT):
+        if is_packaged(made):
             return cls(name, module)
         try:
             file = inspect.getsourcefile(made)
@@ -118,6 +119,21 @@ def _attribute(module: Any, name: str) -> type | None:
     for part in name.split("."):
         module = getattr(module, part, None)
     return module if isinstance(module, type) else None
+
+
+def is_packaged(made: type) -> bool:
+    """Whether a class is one of this package's own."""
+    module = made.__module__
+    return module.partition(".")[0] == PACKAGE and not module.startswith(_SCRIPT)
+
+
+def file_digest(made: type) -> str:
+    """A hash of the file that defines a class; another one each time if there is no such file."""
+    try:
+        content = Path(inspect.getfile(made)).read_bytes()
+    except (OSError, TypeError):
+        content = os.urandom(16)
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _digest(made: type) -> str:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from .conditions import Condition, LinearCondition, Residual, Term, Value, jump_terms
 from .derived import Derived
 from .domain import Domain, order
-from .expression import Expression, Vocabulary
+from .expression import Expression, Symbol, Vocabulary
 from .functions import Functions, Space
 from .locations import Evaluator
 
@@ -113,6 +113,28 @@ class Problem:
             f"{type(self).__name__} has no reference solver; give it a method `reference` to measure errors"
         )
 
+    def time_axis(self) -> str:
+        """The axis along which solutions can be continued: all fields have initial values on it, and nothing given
+        depends on it."""
+        for name, axis in self.domain.axes:
+            own = [c for c in self.linear_conditions if c.axis == name]
+            initial = {c.field for c in own if c.trace.weights == (1.0,)}
+            if initial == set(self.fields) and all(c.trace.at == axis.lower for c in own):
+                symbols = [s for term in self.terms() for s in term.expression.symbols if s.kind != "field"]
+                moving = [s.name for s in symbols if s.name == name or name in self._axes_of(s)]
+                if moving:
+                    raise ValueError(
+                        f"{type(self).__name__} can't be continued beyond its window: `{moving[0]}` depends on {name}, "
+                        "so later windows are other problems"
+                    )
+                return name
+        raise ValueError(
+            f"{type(self).__name__} has no axis with initial values of all fields, so there is nothing to continue"
+        )
+
+    def _axes_of(self, symbol: Symbol) -> tuple[str, ...]:
+        return self.spaces[symbol.name].domain.names if symbol.kind == "input" else ()
+
     def restart(self, inputs: Mapping[str, Functions], end: Mapping[str, Array]) -> dict[str, Functions]:
         """The inputs of the next window of time, whose initial values are the fields at the end of this one.
 
@@ -124,7 +146,9 @@ class Problem:
         - `inputs`: of this window.
         - `end`: each field at its end, `[functions, *grid]` on a uniform grid of the other axes.
         """
-        data = {c.field or self.fields[0]: c.equals for c in self.conditions if isinstance(c, Value)}
+        time = self.time_axis()
+        initial = [c for c in self.conditions if isinstance(c, Value) and time in c.at]
+        data = {c.field or self.fields[0]: c.equals for c in initial}
         names = {field: data.get(field) for field in self.fields}
         if not all(isinstance(name, str) and name in self.inputs for name in names.values()):
             raise ValueError(

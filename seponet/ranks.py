@@ -11,6 +11,7 @@ and $|c - c_r| / \|s\|$ is its error. The projection error of a basis is much sm
 what is left out by its derivatives, and pay for it in all other coefficients.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -83,7 +84,8 @@ class Floors:
             found, _, _ = gauss_newton(model, inputs, start, {}, nodes, steps, 1 << 29)
             collocation = make_collocation(model, nodes)
             # One row of points at a time is slow, all of them are too many: as `gauss_newton` does by default.
-            rows = max(1, min(collocation.where.shape[0], (1 << 25) // (model.size * collocation.where.shape[-1])))
+            first, *rest = collocation.where.shape
+            rows = max(1, min(first, (1 << 25) // (model.size * math.prod(rest))))
             weights = jnp.ones(len(terms))
             self.operators = np.asarray(
                 eqx.filter_jit(normal_equations)(model, inputs, collocation, weights, jnp.asarray(found), rows)[0]

@@ -107,6 +107,8 @@ class TrainConfig:
                 "train.windows > 1 takes new states from the pool in every step: it needs train.resample = 1 and "
                 f"train.pool >= train.functions; got {self.resample}, {self.pool} and {self.functions}"
             )
+        if self.windows > 1 and not self.normalise:
+            raise ValueError("train.windows > 1 accepts states by their relative loss; it needs train.normalise = true")
 
 
 @dataclass(frozen=True)
@@ -223,4 +225,13 @@ def _plain(config: Any) -> dict[str, Any]:
             made[f.name] = (
                 dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
             )
+    return made
+
+
+def flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with keys like "train.steps"."""
+    made: dict[str, Any] = {}
+    for key, value in tables.items():
+        name = f"{prefix}{key}"
+        made |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
     return made

@@ -130,15 +130,16 @@ def _step(
 ) -> tuple[Array, Float[Array, "terms functions"], Float[Array, "terms functions"]]:
     """The next coefficients, and the mean squared residuals before and after."""
     matrix, slope = normal_equations(model, inputs, make_collocation(model, nodes), weights, c, rows)
-    delta = jax.lax.map(lambda pair: _solve(*pair), (matrix, slope)).reshape(c.shape)
+    delta = jax.lax.map(lambda pair: _solve(*pair), (matrix, slope))
+    # Where the factorisation failed, a function stays as it is.
+    solved = jnp.all(jnp.isfinite(delta), axis=1, keepdims=True)
+    delta = jnp.where(solved, delta, 0.0).reshape(c.shape)
     lengths = jnp.asarray(LENGTHS)
     tables = jax.lax.map(lambda length: _table(model, inputs, nodes, c - length * delta), lengths)
     totals = jnp.sum(weights[None, :, None] * tables, axis=1)
     best = jnp.argmin(jnp.where(jnp.isfinite(totals), totals, jnp.inf), axis=0)
     chosen = lengths[best].reshape(-1, *(1,) * (c.ndim - 1))
-    # A step that isn't finite is not taken at all: zero times infinity would be.
-    c = jnp.where(chosen > 0, c - chosen * delta, c)
-    return c, tables[-1], jnp.take_along_axis(tables, best[None, None], axis=0)[0]
+    return c - chosen * delta, tables[-1], jnp.take_along_axis(tables, best[None, None], axis=0)[0]
 
 
 def _solve(matrix: Float[Array, "k k"], slope: Float[Array, " k"]) -> Float[Array, " k"]:

@@ -3,12 +3,10 @@
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from .data import Data
@@ -25,7 +23,7 @@ from .report import plain, training_report
 from .specification import Specification, read_tables
 from .step import Stepper
 from .testset import load_testset
-from .trainer import Trained, Validate, prepare, train_model
+from .trainer import Trained, Validate, in_precision_of, prepare, train_model
 
 VALIDATION_FUNCTIONS, VALIDATION_POINTS = 20, 33
 """How many functions are validated on, and the most points along an axis."""
@@ -142,11 +140,6 @@ def run(
             head = {key: value for key, value in specification.to_dict().items() if key not in ("model", "train")}
             folder.add_to_report(plain({**head, **training_report(trained)}))
     return Outcome(Operator(trained.model), trained)
-
-
-def in_precision_of(recipe: Recipe) -> AbstractContextManager[Any]:
-    """A context in which JAX computes in the precision of a recipe."""
-    return jax.enable_x64(True) if recipe.train.precision == "float64" else nullcontext()
 
 
 def _resolved(specification: Specification, say: Callable[[str], None]) -> Specification:

@@ -64,8 +64,8 @@ class Sampler:
         """Counts and methods as one value for all axes, or by axis."""
         if isinstance(points, str):
             raise ValueError(f"points are needed as numbers (`ranks.resolve` chooses them for recipes); got {points!r}")
-        counts = tuple(_of_axis("points", points, name) for name in domain)
-        methods = tuple(_of_axis("sampling", method, name) for name in domain)
+        counts = tuple(_of_axis("points", points, name, domain.names) for name in domain)
+        methods = tuple(_of_axis("sampling", method, name, domain.names) for name in domain)
         return cls(domain, counts, methods, scattered)
 
     def density(self) -> Density:
@@ -135,9 +135,11 @@ def _along(axis: Interval, n: int, method: str, key: Array, density: Array | Non
     return axis.lower + axis.length * unit, None
 
 
-def _of_axis(what: str, value: Any, name: str) -> Any:
+def _of_axis(what: str, value: Any, name: str, names: tuple[str, ...]) -> Any:
     if not isinstance(value, Mapping):
         return value
+    if unknown := sorted(set(value) - set(names)):
+        raise ValueError(f"{what} names {', '.join(unknown)}; the axes are {', '.join(names)}")
     if name not in value:
         raise ValueError(f"{what} must be one value or name every axis; {name} is missing from {dict(value)}")
     return value[name]

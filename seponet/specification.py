@@ -13,7 +13,7 @@ from .hints import did_you_mean
 from .origin import Origin, import_file
 from .problem import Problem
 from .problems import find_problem, name_of
-from .recipe import Recipe, load_recipe
+from .recipe import Recipe, flat, load_recipe
 from .toml import to_toml
 
 KEYS = ("problem", "recipe", "seed", "constants", "model", "train")
@@ -78,7 +78,7 @@ class Specification:
 
     def differences(self, tables: Mapping[str, Any]) -> list[str]:
         """What the tables of another one have different, in words; the label doesn't matter."""
-        mine, theirs = _flat(self.to_dict()), _flat(tables)
+        mine, theirs = flat(self.to_dict()), flat(tables)
         keys = [key for key in {**mine, **theirs} if key != "recipe"]
         return [
             f"{key} = {theirs.get(key)!r} instead of {mine.get(key)!r}"
@@ -175,11 +175,3 @@ def _split(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     prefix = "constants."
     constants = {key.removeprefix(prefix): value for key, value in changes.items() if key.startswith(prefix)}
     return constants, {key: value for key, value in changes.items() if not key.startswith(prefix)}
-
-
-def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tables.items():
-        name = f"{prefix}{key}"
-        flat |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
-    return flat

@@ -20,7 +20,7 @@ from .recipe import TrainConfig
 from .sampling import Density, Sampler
 from .sharding import share
 from .solution import Solution
-from .windows import Pool, end_of_window, start_pool, time_axis
+from .windows import Pool, end_of_window, start_pool
 
 
 class Batch(eqx.Module):
@@ -92,10 +92,13 @@ class Stepper:
         self.galerkin = Galerkin(config.smoothing) if config.residual == "spectral" else None
         if self.galerkin is not None:
             self.galerkin.check(model, self.sampler.methods)
-            # Constants, so that bases are tabulated while tracing.
-            self.nodes = self.sampler.draw(key, self.sampler.density())
+        # Fixed points are constants, so that bases are tabulated while tracing.
+        fixed = set(self.sampler.methods) == {"gauss"}
+        self.nodes = self.sampler.draw(key, self.sampler.density()) if fixed else None
         if config.windows > 1:
-            time_axis(self.problem)
+            self.problem.time_axis()
+        if config.causality:
+            _check_causal(model)
         self.run = eqx.filter_jit(self._run)
 
     def start(self) -> TrainState:
@@ -132,7 +135,7 @@ class Stepper:
         else:
             inputs = self.problem.sample(for_inputs, self.config.functions) if self.problem.inputs else {}
         inputs = share(inputs)
-        collocation = self.sampler.draw(for_points, state.density)
+        collocation = self.nodes or self.sampler.draw(for_points, state.density)
         functions = self.config.functions if inputs else 1
         model = eqx.combine(state.weights, self.frozen)
         code = model.encode(inputs)
@@ -141,13 +144,15 @@ class Stepper:
         if self.galerkin is None:
             table = lift_losses(model, inputs, collocation, functions)
         else:
-            table = self.galerkin.table(model, inputs, self.nodes, None, functions)
+            table = self.galerkin.table(model, inputs, collocation, None, functions)
         losses = jnp.sum(self.weights[:, None] * table, axis=0)
         return Batch(inputs, code, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30), rows)
 
     def loss(self, weights: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, tuple[Losses, Array]]:
         """The weighted sum over terms, averaged over functions, plus that of supervised pairs; with all losses and
         the coefficients."""
+        if self.nodes is not None:
+            batch = eqx.tree_at(lambda b: b.collocation, batch, self.nodes)
         model = eqx.combine(weights, self.frozen)
         scaled = (self.weights * balance)[:, None] * batch.scale[None] / batch.scale.shape[0]
         coefficients = model.coefficients(batch.code)
@@ -160,7 +165,7 @@ class Stepper:
 
     def _physics(self, model: Any, batch: Batch, coefficients: Array, weights: Array) -> Losses:
         if self.galerkin is not None:
-            losses = self.galerkin.loss(model, batch.inputs, self.nodes, weights, coefficients)
+            losses = self.galerkin.loss(model, batch.inputs, batch.collocation, weights, coefficients)
             return Losses(jnp.sum(self._capped(weights, losses.table) * losses.table), losses.table)
         solution = Solution(model, coefficients)
         if self.config.cap:
@@ -231,7 +236,8 @@ class Stepper:
         if any(d is not None for d in state.density):
             few = {name: functions[:8] for name, functions in batch.inputs.items()}
             model = eqx.combine(state.weights, self.frozen)
-            due = state.step % self.config.resample == 0
+            # With the last step of a batch: up to then, whoever goes on in the middle draws the same points.
+            due = (state.step + 1) % self.config.resample == 0
             density = jax.lax.cond(
                 due,
                 lambda: self.sampler.adapt(state.density, model, few, batch.collocation),
@@ -266,6 +272,17 @@ def _term_weights(terms: tuple[Term, ...], config: TrainConfig) -> Float[Array, 
         return float(config.weights.get(term.name, config.weights.get(group, 1.0)))
 
     return jnp.asarray([weight(term) for term in terms])
+
+
+def _check_causal(model: OperatorNetwork) -> None:
+    """Causal weights follow the rows of a grid: they need one, and time along its first axis."""
+    name, axis = model.problem.domain.axes[0]
+    own = [c.trace.at for c in model.problem.linear_conditions if c.axis == name]
+    if not model.separable or not own or any(at != axis.lower for at in own):
+        raise ValueError(
+            "train.causality needs a separable model and time as the first axis of the domain, with conditions at its "
+            f"beginning only; got {type(model).__name__} and the first axis {name}"
+        )
 
 
 def _optimizer(config: TrainConfig) -> optax.GradientTransformation:

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from .atomic import replacing
 from .functions import Functions
 from .locations import Grid
+from .origin import file_digest, is_packaged
 from .problem import Problem
 from .reference import OwnError, as_callable, estimate_error
 
@@ -181,6 +182,9 @@ def _describe(
         "solver": kind,
         "resolution": problem.reference_resolution,
     }
+    if not is_packaged(type(problem)):
+        # Its equation and its solver may change from run to run: solutions are those of the file as it is.
+        described |= {"constants": repr(problem), "source": file_digest(type(problem))}
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for leaf in jax.tree.leaves(dict(inputs)):
         digest.update(np.asarray(leaf).tobytes())

@@ -1,10 +1,9 @@
 """The training loop: blocks of steps, validation, checkpoints, budgets, and what to do when something goes wrong."""
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,14 @@ from .conditioning import whiten
 from .data import Data
 from .finish import finish
 from .galerkin import scale_modes
+from .history import METRICS, append_entry, forget_after
 from .nn.build import build
 from .nn.model import OperatorNetwork
+from .nn.trunks import BasisTrunk
 from .plan import choose_slab
 from .problem import Problem
 from .progress import Reporter
-from .recipe import Recipe, TrainConfig
+from .recipe import Recipe, TrainConfig, flat
 from .step import Stepper, TrainState
 
 Validate = Callable[[OperatorNetwork], float]
@@ -83,12 +84,16 @@ def train_model(
     - `stepper`: what `prepare` made of the same problem, recipe, seed and data, in `spent` seconds; by default it is
         called here.
     """
-    precise = recipe.train.precision == "float64"
-    with jax.enable_x64(True) if precise else nullcontext():
+    with in_precision_of(recipe):
         began = time.perf_counter() - spent
         stepper = prepare(problem, recipe, seed, data) if stepper is None else stepper
         described = describe(problem, recipe, seed)
         return _Run(stepper, described, folder, budget, validate, quiet, began).go(resume)
+
+
+def in_precision_of(recipe: Recipe) -> AbstractContextManager[Any]:
+    """A context in which JAX computes in the precision of a recipe."""
+    return jax.enable_x64(True) if recipe.train.precision == "float64" else nullcontext()
 
 
 def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None = None) -> Stepper:
@@ -104,7 +109,8 @@ def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None =
 
 def describe(problem: Problem, recipe: Recipe, seed: int) -> dict[str, Any]:
     """What determines a run; a checkpoint of anything else is refused."""
-    return {**_flat(recipe.to_dict()), "problem": repr(problem), "seed": seed}
+    dtype = str(jnp.zeros(()).dtype)
+    return {**flat(recipe.to_dict()), "problem": repr(problem), "seed": seed, "computed in": dtype}
 
 
 class _Run:
@@ -138,18 +144,19 @@ class _Run:
             found = self.checkpoints.restore(state)
             if found is not None:
                 step, state, self.earlier = found
-                _forget_after(self.folder, step)
-        interrupted = False
+                if self.folder is not None:
+                    forget_after(self.folder / METRICS, step)
+        self.state, interrupted = state, False
         with Reporter(self.config.steps, int(state.step), self.quiet) as reporter:
             try:
                 state, interrupted = self._loop(state, reporter)
+                if not interrupted and self.config.finish:
+                    state = finish(self.stepper, state, self.config.finish)
+                self._measure(state)
             except KeyboardInterrupt:
                 # The last whole block is what goes on: an interrupt never leaves half a step.
                 state, interrupted = self.state, True
                 reporter.say("interrupted; ending with a checkpoint")
-            if not interrupted and self.config.finish:
-                state = finish(self.stepper, state, self.config.finish)
-            self._measure(state)
             self._log(state, None, reporter, done=True)
             self._save(state)
         if self.checkpoints is not None:
@@ -158,7 +165,6 @@ class _Run:
         return Trained(model, int(state.step), self.seconds, self.error, self.history, interrupted)
 
     def _loop(self, state: TrainState, reporter: Reporter) -> tuple[TrainState, bool]:
-        self.state = state
         size, rollbacks, lowest = 1, 0, float("inf")
         measured = saved = time.perf_counter()
         while (done := int(self.state.step)) < self.config.steps:
@@ -167,7 +173,7 @@ class _Run:
             began = time.perf_counter()
             new, record = self.stepper.run(self.state, jnp.asarray(min(size, self.config.steps - done)))
             loss, finite = float(record.loss), bool(record.finite)
-            if not finite or not loss < 1e6 * lowest:
+            if not finite or not loss <= 1e6 * lowest:
                 rollbacks += 1
                 if rollbacks > self.config.rollbacks:
                     raise Diverged(
@@ -210,8 +216,7 @@ class _Run:
         self.history.append(entry)
         reporter.update(entry["step"], loss, terms, self.error, done)
         if self.folder is not None:
-            with (self.folder / "metrics.jsonl").open("a") as file:
-                file.write(json.dumps(entry) + "\n")
+            append_entry(self.folder / METRICS, entry)
 
     def _save(self, state: TrainState) -> None:
         if self.checkpoints is not None:
@@ -221,6 +226,11 @@ class _Run:
 
 def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> OperatorNetwork:
     """Whitening by the average over a sample of functions, with the weights of the loss."""
+    if not all(isinstance(trunk, BasisTrunk) for trunk in getattr(model, "trunks", (None,))):
+        raise ValueError(
+            f"train.whitening = {config.whitening!r} scales the coefficients of fixed basis functions, and the trunks "
+            'of this model are learned; set model.trunk = "classical" or train.whitening = "none"'
+        )
     count = 16 if config.whitening == "modal" else 300
     stepper = Stepper(model, dataclasses.replace(config, functions=count, windows=1), 1, key)
     batch = stepper.batch(stepper.start())
@@ -229,22 +239,3 @@ def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) ->
     weights = stepper.weights[:, None] * batch.scale[None] / batch.scale.shape[0]
     kind: Any = config.whitening
     return whiten(model, batch.inputs, batch.collocation, weights, kind=kind, amplitude=config.amplitude)
-
-
-def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tables.items():
-        name = f"{prefix}{key}"
-        flat |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
-    return flat
-
-
-def _forget_after(folder: Path | None, step: int) -> None:
-    """Drop what was logged after the checkpoint: those steps are done again."""
-    if folder is None or not (folder / "metrics.jsonl").exists():
-        return
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    kept = [line for line in lines if line.endswith("}") and json.loads(line)["step"] <= step]
-    temporary = folder / "metrics.jsonl.new"
-    temporary.write_text("".join(line + "\n" for line in kept))
-    temporary.replace(folder / "metrics.jsonl")

@@ -51,7 +51,8 @@ class View:
         memory: int,
     ) -> None:
         self.model, self.coefficients, self.symbols, self.memory = model, coefficients, tuple(symbols), memory
-        with in_precision_of(model):
+        # A view may be asked for first in a program that is being traced, and is kept for later ones.
+        with in_precision_of(model), jax.ensure_compile_time_eval():
             self._prepare(coordinates, points)
 
     def _prepare(self, coordinates: Mapping[str, Any], points: bool) -> None:

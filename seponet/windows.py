@@ -66,31 +66,6 @@ def start_pool(problem: Problem, key: PRNGKeyArray, size: int) -> Pool:
     return Pool({name: drawn[name] for name in problem.inputs}, jnp.zeros(size, int))
 
 
-def time_axis(problem: Problem) -> str:
-    """The axis along which solutions can be continued: all fields have initial values on it, and nothing given depends
-    on it."""
-    fields = set(problem.fields)
-    for name, axis in problem.domain.axes:
-        own = [c for c in problem.linear_conditions if c.axis == name]
-        initial = {c.field for c in own if c.trace.weights == (1.0,)}
-        if initial == fields and all(c.trace.at == axis.lower for c in own):
-            symbols = [s for term in problem.terms() for s in term.expression.symbols if s.kind != "field"]
-            moving = [s.name for s in symbols if s.name == name or name in _axes(problem, s)]
-            if moving:
-                raise ValueError(
-                    f"{type(problem).__name__} can't be continued beyond its window: `{moving[0]}` depends on {name}, "
-                    "so later windows are other problems"
-                )
-            return name
-    raise ValueError(
-        f"{type(problem).__name__} has no axis with initial values of all fields, so there is nothing to continue"
-    )
-
-
-def _axes(problem: Problem, symbol: Symbol) -> tuple[str, ...]:
-    return problem.spaces[symbol.name].domain.names if symbol.kind == "input" else ()
-
-
 def end_of_window(model: Model, sensors: Sensors, inputs: Mapping[str, Functions]) -> dict[str, Functions]:
     """The inputs of the next window: the state at the end of this one, as functions of the inputs' spaces.
 
@@ -101,7 +76,7 @@ def end_of_window(model: Model, sensors: Sensors, inputs: Mapping[str, Functions
     - `inputs`: of this window.
     """
     problem = model.problem
-    time = time_axis(problem)
+    time = problem.time_axis()
     counts = {axis: n for _, own in sensors for axis, n in own}
     missing = [name for name in problem.domain if name not in counts and name != time]
     if missing:

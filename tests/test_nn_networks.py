@@ -148,7 +148,7 @@ def test_affine_maps_the_ends_to_plus_minus_one():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(ValueError, match=r"no activation 'sin'; choose one of sine, "):
+    with pytest.raises(ValueError, match=r"no activation 'sin' \(did you mean 'sine'\?\); choose one of sine, "):
         activation("sin")
     with pytest.raises(ValueError, match="no activation 'relu'"):
         MLP(1, 1, 4, 1, "relu", key=KEY)

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 import zoo
 
-from seponet import Domain, Grid, Periodic, Problem, Value, calculus, nn
+from seponet import Domain, Grid, Periodic, Problem, Value, calculus, nn, refine
 from seponet.expression import Symbol
 from seponet.functions import SpectralField
 from seponet.operator import Operator
@@ -249,6 +249,23 @@ def test_gradients_with_respect_to_the_input(burgers):
     # Through the lift alone, s(0, x) = u(x).
     jacobian = jax.jit(jax.jacobian(lambda v: burgers.evaluate(v, t=0.0, x=np.arange(16) / 16)))(values)
     np.testing.assert_allclose(jacobian, np.eye(16), atol=1e-10)
+
+
+def test_a_view_that_is_first_asked_for_under_jit_serves_later_calls():
+    operator = make(Burgers(), exact="all", sensors=16)
+    values = jnp.asarray(wave(np.arange(16) / 16))
+    traced = jax.jit(lambda v: operator.evaluate(v, t=T, x=X))(values)
+    np.testing.assert_allclose(operator.predict(values, t=T, x=X), traced, rtol=1e-10)
+
+
+def test_a_function_whose_normal_equations_fail_stays_as_it_is(burgers, monkeypatch):
+    values = jnp.asarray(wave(np.arange(16) / 16))
+    before = burgers.predict(values, t=T, x=X)
+    monkeypatch.setattr(refine, "_solve", lambda matrix, slope: jnp.full_like(slope, jnp.nan))
+    jax.clear_caches()
+    refined = burgers.refine(values)
+    jax.clear_caches()
+    np.testing.assert_allclose(refined.predict(t=T, x=X), before, rtol=1e-6)
 
 
 def test_problems_without_inputs():

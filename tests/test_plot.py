@@ -16,6 +16,7 @@ from PIL import Image
 from seponet import plots
 from seponet.folder import RunFolder
 from seponet.functions import Functions
+from seponet.history import read_history
 from seponet.metrics import Errors, compare
 from seponet.nn.build import ModelConfig, build
 from seponet.plots import run
@@ -271,8 +272,8 @@ def test_history_shows_terms_and_each_validation_once(tmp_path: Path) -> None:
 def test_cut_off_metrics_are_read(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3, "lo')
-    assert plots.read_history(path) == [{"step": 1}, {"step": 2}]
-    assert plots.read_history(tmp_path / "none.jsonl") == []
+    assert read_history(path) == [{"step": 1}, {"step": 2}]
+    assert read_history(tmp_path / "none.jsonl") == []
 
 
 @pytest.mark.parametrize("errors", [np.geomspace(1e-4, 1e-1, 50), np.full(4, 0.02), np.array([0.0, 0.3]), np.ones(1)])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from seponet.metrics import compare
+from seponet.origin import import_file
 from seponet.problems import Heat
 from seponet.testset import draw_functions, load_testset
 
@@ -61,6 +62,39 @@ def test_a_changed_number_is_noticed(cache, caplog):
     data.to_netcdf(path, engine="netcdf4")
     assert float(load_testset(Heat(), functions=2, points=POINTS).data["s"][0, 0, 0]) != 3.0
     assert "damaged" in caplog.text
+
+
+SOURCE = """
+import numpy as np
+from seponet import Domain, Problem, Value
+from seponet.functions import Scalar
+
+RATE = {rate}
+
+class Decay(Problem):
+    domain = Domain(t=(0, 1))
+    inputs = {{"u": Scalar(0.5, 1.5)}}
+    conditions = [Value({{"t": 0}}, equals="u")]
+    reference_resolution = 1
+
+    def equation(self, s, s_t):
+        return s_t + RATE * s
+
+    def reference(self, inputs, points, resolution):
+        u = np.asarray(inputs["u"].parameters).reshape(-1, 1)
+        return {{"s": u * np.exp(-RATE * points["t"])}}
+"""
+
+
+def test_solutions_of_a_file_that_has_changed_are_made_anew(cache, tmp_path):
+    found = []
+    for name, rate in (("one", 1.0), ("two", 2.0)):
+        path = tmp_path / f"{name}.py"
+        path.write_text(SOURCE.format(rate=rate))
+        found.append(load_testset(import_file(path).Decay(), "test", 3))
+    first, second = (testset.solution("s")[:, -1] / testset.solution("s")[:, 0] for testset in found)
+    np.testing.assert_allclose(first, np.exp(-1.0))
+    np.testing.assert_allclose(second, np.exp(-2.0))
 
 
 def test_splits_share_no_function_and_do_not_depend_on_precision():

@@ -21,8 +21,8 @@ from seponet import nn
 from seponet.checkpoint import Checkpoints
 from seponet.data import Data
 from seponet.recipe import Recipe
-from seponet.step import Stepper
-from seponet.trainer import Diverged, describe, train_model
+from seponet.step import Record, Stepper
+from seponet.trainer import Diverged, describe, prepare, train_model
 
 SMALL = {
     "model.rank": 4,
@@ -359,6 +359,30 @@ def test_wrong_settings_are_rejected_with_what_was_meant(changes, sentence):
 def test_a_recipe_survives_its_own_description():
     made = recipe(train__points={"t": 3, "x": 5}, model__exact=["t"], train__weights={"t": 20.0})
     assert Recipe.from_dict(made.to_dict()) == made
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"train__whitening": "diagonal"}, "the trunks of this model are learned"),
+        ({"train__causality": 1.0, "model__kind": "deeponet", "train__sampling": "uniform"}, "needs a separable model"),
+        ({"train__points": {"t": 4, "x": 4, "y": 4}}, "points names y; the axes are t, x"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_rejected(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        prepare(AllenCahn(), recipe(**changes))
+
+
+def test_a_loss_of_zero_is_no_divergence(monkeypatch):
+    made = stepper(AllenCahn(), train__steps=3)
+    run = made.run
+
+    def solved(state, steps):
+        return run(state, steps)[0], Record(jnp.zeros(()), jnp.zeros(len(made.terms)), jnp.asarray(True))
+
+    monkeypatch.setattr(made, "run", solved)
+    assert train_model(AllenCahn(), recipe(train__steps=3), stepper=made, quiet=True).steps == 3
 
 
 def test_weights_of_unknown_terms_are_rejected():

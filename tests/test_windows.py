@@ -8,13 +8,13 @@ import pytest
 from test_train import recipe, same, stepper
 from zoo import AllenCahn, KdV, Poisson, Reactor, Wave
 
-from seponet import Domain, Operator, nn
+from seponet import Domain, Grid, Operator, Problem, Value, nn
 from seponet.checkpoint import Checkpoints
-from seponet.functions import Bumps, Functions, SpectralField
+from seponet.functions import Bumps, Functions, GaussianField, Scalar, SpectralField
 from seponet.galerkin import Galerkin
 from seponet.loss import physics_loss
 from seponet.problems import Burgers, NavierStokes
-from seponet.windows import Pool, end_of_window, time_axis
+from seponet.windows import Pool, end_of_window
 
 WINDOWS = {
     "model__decoder": "tucker",
@@ -133,11 +133,31 @@ def test_windows_are_composed_one_after_the_other():
 )
 def test_what_can_not_be_continued_is_said(problem, sentence):
     with pytest.raises(ValueError, match=sentence):
-        time_axis(problem)
+        problem.time_axis()
+
+
+def test_the_next_input_is_the_one_of_the_initial_condition():
+    class Driven(Problem):
+        """Both ends of two axes have inputs; only one of them is an initial state."""
+
+        domain = Domain(t=(0, 1), x=(0, 1))
+        inputs = {"u": GaussianField(domain["x"], length_scale=0.3), "g": Scalar(0.5, 1.5)}
+        conditions = [Value({"t": 0}, equals="u"), Value({"x": 0}, equals="g"), Value({"x": 1})]
+
+        def equation(self, s_t, s_xx):
+            return s_t - s_xx
+
+    problem = Driven()
+    inputs = problem.sample(jax.random.key(0), 2)
+    x = np.linspace(0, 1, 64)
+    following = problem.restart(inputs, {"s": jnp.asarray([np.sin(np.pi * x), x**2])})
+    assert following["g"] is inputs["g"]
+    at = Grid(("x",), (jnp.asarray([0.25, 0.5]),))
+    np.testing.assert_allclose(following["u"](at), [np.sin(np.pi * at["x"]), at["x"] ** 2], atol=1e-3)
 
 
 def test_how_a_state_becomes_an_input_must_be_known():
-    assert time_axis(Wave()) == "t"
+    assert Wave().time_axis() == "t"
     with pytest.raises(ValueError, match="does not say how a state becomes an input"):
         AllenCahn().restart({}, {"s": jnp.zeros((1, 4))})
     with pytest.raises(ValueError, match="continued from t = 0 on; got -1"):

@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..duration import show_duration
@@ -10,17 +9,16 @@ from ..folder import RunFolder
 from ..operator import Operator
 from ..paper import paper_figure
 from ..report import evaluation_report, plain
-from ..run import in_precision_of, load
-from ..specification import Specification
+from ..run import load
+from ..solution import in_precision_of
 from .output import progress_bar, show_bytes, write_json, write_line, write_table
 
 
 def evaluate_command(arguments: Namespace) -> int:
     folder = RunFolder(arguments.run)
-    with precision_of(folder):
-        operator = load(folder.path)
-        with progress_bar("solving the test functions", arguments.json) as progress:
-            found = evaluation_report(operator, arguments.functions, arguments.reference, progress)
+    operator = load(folder.path)
+    with in_precision_of(operator.model), progress_bar("solving the test functions", arguments.json) as progress:
+        found = evaluation_report(operator, arguments.functions, arguments.reference, progress)
     if arguments.write:
         folder.add_to_report(plain(found))
     report = {**folder.read_report(), **found}
@@ -29,11 +27,6 @@ def evaluate_command(arguments: Namespace) -> int:
     else:
         show_report(operator, report)
     return 0
-
-
-def precision_of(folder: RunFolder) -> AbstractContextManager[Any]:
-    """The precision that a run was trained in; the default one for a bare operator."""
-    return in_precision_of(Specification.read(folder.config).recipe) if folder.config.exists() else nullcontext()
 
 
 def show_report(operator: Operator, report: Mapping[str, Any]) -> None:

@@ -14,7 +14,8 @@ from ..folder import RunFolder
 from ..problem import Problem
 from ..report import summarise_residuals
 from ..run import load
-from .evaluate import precision_of, show_residuals
+from ..solution import in_precision_of
+from .evaluate import show_residuals
 from .output import write_line
 
 READABLE, WRITABLE = (".npy", ".csv", ".nc"), (".nc", ".npy")
@@ -26,8 +27,8 @@ def predict_command(arguments: Namespace) -> int:
         raise ValueError(f"--output must end in {' or '.join(WRITABLE)}; got {output}")
     if not output.absolute().parent.is_dir():
         raise ValueError(f"there is no folder {output.absolute().parent} for --output")
-    with precision_of(folder):
-        operator = load(folder.path)
+    operator = load(folder.path)
+    with in_precision_of(operator.model):
         inputs = _read_inputs(operator.problem, arguments.input, output)
         predicted = operator.predict(inputs, **_coordinates(operator.problem, arguments.grid))
         residuals = summarise_residuals(operator.residual(inputs))

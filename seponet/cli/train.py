@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ..folder import RunFolder
 from ..report import evaluation_report, plain
-from ..run import Outcome, in_precision_of, run
+from ..run import Outcome, run
+from ..solution import in_precision_of
 from ..specification import Specification
 from .evaluate import show_report
 from .output import progress_bar, warn, write_line
@@ -38,7 +39,7 @@ def train_command(arguments: Namespace) -> int:
     folder = RunFolder(out)
     if arguments.functions > 0:
         with (
-            in_precision_of(specification.recipe),
+            in_precision_of(outcome.operator.model),
             progress_bar("solving the test functions", arguments.quiet) as progress,
         ):
             found = evaluation_report(outcome.operator, arguments.functions, "converged", progress)

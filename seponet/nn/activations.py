@@ -1,6 +1,5 @@
 """Activations by name, each with the rule that carries it through a Taylor series."""
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .. import taylor
+from ..hints import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,6 @@ ACTIVATIONS: dict[str, Activation] = {
 def activation(name: str) -> Activation:
     """The activation called `name`."""
     if name not in ACTIVATIONS:
-        nearest = sorted(ACTIVATIONS, key=lambda known: -difflib.SequenceMatcher(None, name.lower(), known).ratio())
-        raise ValueError(f"there is no activation {name!r}; choose one of {', '.join(nearest)}")
+        hint = did_you_mean(name, ACTIVATIONS)
+        raise ValueError(f"there is no activation {name!r}{hint}; choose one of {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]

@@ -51,7 +51,7 @@ class NetworkTrunk(eqx.Module):
             for j, dual in enumerate(projector.duals(points, m)):
                 if dual is not None:
                     weights = jnp.asarray(projector.traces[j].weights, points.dtype)
-                    trace = jnp.tensordot(weights, values[: weights.shape[0], :, start + j], 1)
+                    trace = jnp.tensordot(weights, values[: weights.shape[0], :, start + j], 1, precision="highest")
                     removed[m] = removed[m] + trace[:, None] * dual[None]
         shape = (values.shape[1], points.shape[0])
         return jnp.stack([jnp.broadcast_to(r, shape) for r in removed])

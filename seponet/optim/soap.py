@@ -111,10 +111,12 @@ def scale_by_soap(
         gradients, tree = jax.tree.flatten(updates)
         matrices = [_matrix(g) for g in gradients]
         moments: list[Moments] = tree.flatten_up_to(state.moments)
-        moments = [_accumulate(g, m, b1, b2, beta) for g, m in zip(matrices, moments, strict=True)]
-        directions = [_direction(m, state.step, b1, b2, eps) for m in moments]
         due = jnp.where(state.step == 0, 2, jnp.where(state.step % frequency == 0, 1, 0))
-        moments = jax.lax.switch(due, (_keep, _refresh, _initialise), moments)
+        # Products that a GPU would round to TF32 would cost the bases their orthogonality.
+        with jax.default_matmul_precision("highest"):
+            moments = [_accumulate(g, m, b1, b2, beta) for g, m in zip(matrices, moments, strict=True)]
+            directions = [_direction(m, state.step, b1, b2, eps) for m in moments]
+            moments = jax.lax.switch(due, (_keep, _refresh, _initialise), moments)
         directions = [d.reshape(g.shape) for d, g in zip(directions, gradients, strict=True)]
         return tree.unflatten(directions), SoapState(state.step + 1, tree.unflatten(moments))
 

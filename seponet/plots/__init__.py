@@ -15,6 +15,5 @@ from .history import plot_history as plot_history
 from .run import plot_all as plot_all
 from .run import plot_run as plot_run
 from .run import predict_case as predict_case
-from .run import read_history as read_history
 from .sample import draw_sample as draw_sample
 from .sample import plot_sample as plot_sample

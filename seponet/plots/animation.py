@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import NonUniformImage
 from PIL import Image
 
+from ..atomic import replacing
 from .case import Case
 from .panels import arrange, close_circles, draw_slice
 from .style import TITLE, add_colour_bar, new_figure, scale_of, symbol, symmetric_scale
@@ -101,7 +102,8 @@ class Movie:
         palette = _palette([scale.colours for scale in self.scales])
         first, *rest = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures)
         duration = max(20, round(1000 * seconds / len(pictures)))
-        first.save(path, save_all=True, append_images=rest, duration=duration, loop=0)
+        with replacing(path) as fresh:
+            first.save(fresh, save_all=True, append_images=rest, duration=duration, loop=0)
 
     def _render(self, i: int) -> Image.Image:
         self.show(i)

@@ -1,23 +1,22 @@
 """All pictures of a training run."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from ..folder import METRICS, RunFolder
+from ..folder import RunFolder
+from ..history import METRICS, read_history
 from ..locations import Grid
 from ..metrics import Errors, measure, predict_fields
 from ..nn.model import OperatorNetwork
 from ..paper import paper_figure
 from ..report import has_reference
-from ..run import in_precision_of, load
-from ..specification import Specification
+from ..run import load
+from ..solution import in_precision_of
 from ..testset import TestSet, load_testset
 from .animation import animate
 from .basis import analytic_basis, plot_basis, tables_of
@@ -81,7 +80,8 @@ def predict_case(model: OperatorNetwork, testset: TestSet, errors: Errors, which
     inputs = {name: functions[number] for name, functions in testset.inputs.items()}
     fields = model.problem.fields
     grid = Grid.of(model.problem.domain, {name: jnp.asarray(p) for name, p in testset.points.items()})
-    found = predict_fields(model, inputs, grid)
+    with in_precision_of(model):
+        found = predict_fields(model, inputs, grid)
     return Case(
         testset.problem,
         inputs,
@@ -104,8 +104,7 @@ def plot_run(folder: str | Path, *, functions: int = 100) -> list[Path]:
     """
     run = RunFolder(folder)
     operator = load(folder)
-    precision = in_precision_of(Specification.read(run.config).recipe) if run.config.exists() else nullcontext()
-    with precision:
+    with in_precision_of(operator.model):
         testset, errors, report = None, None, run.read_report()
         if has_reference(operator):
             known = report.get("per_function")
@@ -121,13 +120,6 @@ def plot_run(folder: str | Path, *, functions: int = 100) -> list[Path]:
             run.path / "figures",
             paper_error=None if paper is None else paper.relative_l2_mean,
         )
-
-
-def read_history(path: str | Path) -> list[dict[str, Any]]:
-    """The entries of a `metrics.jsonl`; a last line that was cut off by a crash is left out."""
-    path = Path(path)
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}")]
 
 
 def _plot_basis(model: OperatorNetwork, folder: Path) -> list[Path]:

@@ -17,6 +17,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import NonUniformImage
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
+from ..atomic import replacing
+
 WIDTH = 9.0
 DPI = 160
 TEXT, TITLE, TICK = 9.0, 10.0, 8.0
@@ -71,7 +73,8 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     if path.suffix[1:].lower() not in known:
         raise ValueError(f"a picture's name must end in .png, .pdf or .svg; got {path.name!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI)
+    with replacing(path) as fresh:
+        figure.savefig(fresh, dpi=DPI)
     return path
 
 

@@ -67,7 +67,7 @@ class AdvectionInformed(Advection):
             x = where["x"]
             lines = Grid(("x",), ((x[:, None] * jnp.asarray(nodes, x.dtype)[None]).reshape(-1),))
             slowness = 1 / u(lines, ()).reshape(-1, x.shape[0], len(nodes))
-            travel = x[None] * (slowness @ jnp.asarray(weights, x.dtype))
+            travel = x[None] * jnp.matmul(slowness, jnp.asarray(weights, x.dtype), precision="highest")
             corner = Grid(("x",), (jnp.zeros(1, x.dtype),))
             rank = (-1,) + (1,) * len(where.shape)
             speed, slope = (u(corner, a).reshape(rank) for a in ((), multi_index(x=1)))
