@@ -236,3 +236,17 @@ def test_figures_are_small():
     assert {"scaling_points.png", "scaling_functions.png"} <= set(sizes)
     assert max(sizes.values()) < 200_000
     assert np.all([size > 10_000 for size in sizes.values()])
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER / "results").glob("accuracy_*.json")), ids=lambda path: path.stem)
+def test_stored_errors_are_of_the_recipes_that_are_shipped(path):
+    """Settings that have come since must have their defaults."""
+    from seponet.recipe import Recipe, flat, load_recipe
+
+    stored = json.loads(path.read_text())
+    then, now = flat(stored["settings"]), flat(load_recipe(stored["recipe"], stored["problem"]).to_dict())
+    defaults = flat(Recipe().to_dict())
+    assert {key: now[key] for key in now if key in then} == {key: then[key] for key in then if key in now}
+    assert {key: now[key] for key in now if key not in then} == {
+        key: defaults.get(key) for key in now if key not in then
+    }
