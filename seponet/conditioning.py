@@ -12,7 +12,9 @@ $$E_u[J^T J] = \sum_{ab} \Phi_a^T\, \mathrm{diag}(w\, E_u[D_a D_b])\, \Phi_b,$$
 and only averages over functions of numbers at points are needed, never a Jacobian for each function.
 """
 
+import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 import equinox as eqx
@@ -23,14 +25,17 @@ from jaxtyping import Array, Float
 
 from .calculus import Known, combine, contract_atom, fuse_term, known_parts
 from .conditions import Term
-from .features import places_of, request_of
+from .features import Features, places_of, request_of
 from .fusion import Fused
-from .locations import Evaluator
+from .locations import Evaluator, Where
 from .loss import Collocation
 from .nn.fixed import Fixed
 from .nn.linear import matmul
 from .nn.model import OperatorNetwork
 from .nn.whitening import Whitening
+from .sweep import sum_over_rows
+
+MEMORY = 1 << 28
 
 
 def gram(
@@ -40,30 +45,40 @@ def gram(
     weights: Float[Array, "terms functions"],
     *,
     diagonal: bool = False,
+    memory: int = MEMORY,
 ) -> Float[Array, "size *_"]:
-    """E_u[J^T J] of the loss `sum weights * mean squares` (soft terms included), or its diagonal."""
+    """E_u[J^T J] of the loss `sum weights * mean squares` (soft terms included), or its diagonal, summed over slabs of
+    rows that take `memory` bytes, about."""
     terms = model.problem.terms(model.exact)
     boundary = collocation.where if collocation.boundary is None else collocation.boundary
     features = model.features(collocation.where, boundary, request_of(terms))
     lifts = model.lifts(inputs)
-    shape = model.coefficient_shape()
-    identity = jnp.eye(model.size).reshape(model.size, *shape)
+    identity = jnp.eye(model.size).reshape(model.size, *model.coefficient_shape())
     total = jnp.zeros(model.size if diagonal else (model.size, model.size))
+
+    def slab(term: Term, row: Array, local: Features, where: Where, volume: Array) -> Array:
+        places = places_of(term.face, where)
+        shape = (row.shape[0], *local.shape)
+        fused = fuse_term(term, shape, places, inputs, identity.dtype)
+        slopes = _slopes(term, fused, known_parts(term, fused, places, inputs, lifts), shape)
+        fields = model.problem.fields
+        basis = [contract_atom(atom, fields, identity, local).reshape(model.size, -1) for atom in fused.atoms]
+        made = jnp.zeros_like(total)
+        for phi, slope in zip(basis, slopes, strict=True):
+            for psi, other in zip(basis, slopes, strict=True):
+                coupling = jnp.sum(row.reshape(-1, *(1,) * len(local.shape)) * slope * other, axis=0)
+                weighted = phi * (volume * coupling).reshape(1, -1)
+                made = made + (jnp.sum(weighted * psi, axis=1) if diagonal else matmul(weighted, psi.T))
+        return made
+
     for row, term in zip(weights, terms, strict=True):
         local = features[term.face]
         where = collocation.where if term.face is None else boundary
-        places = places_of(term.face, where)
-        fused = fuse_term(term, (row.shape[0], *local.shape), places, inputs, identity.dtype)
-        known = known_parts(term, fused, places, inputs, lifts)
-        slopes = _slopes(term, fused, known, (row.shape[0], *local.shape))
         volume = collocation.volume(term.face, local.shape)
-        fields = model.problem.fields
-        basis = [contract_atom(atom, fields, identity, local).reshape(model.size, -1) for atom in fused.atoms]
-        for i, phi in enumerate(basis):
-            for j, psi in enumerate(basis):
-                coupling = jnp.sum(row.reshape(-1, *(1,) * len(local.shape)) * slopes[i] * slopes[j], axis=0)
-                weighted = phi * (volume * coupling).reshape(1, -1)
-                total = total + (jnp.sum(weighted * psi, axis=1) if diagonal else matmul(weighted, psi.T))
+        atoms = len(term.expression.fields) + 1
+        line = identity.itemsize * atoms * (model.size + row.shape[0]) * math.prod(local.shape[1:])
+        rows = max(1, memory // line)
+        total = total + sum_over_rows(partial(slab, term, row), local, where, volume, rows)
     return total
 
 

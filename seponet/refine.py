@@ -35,6 +35,7 @@ from .nn.linear import matmul
 from .nn.model import OperatorNetwork
 from .nn.potentials import FromPotentials
 from .solution import Solution
+from .sweep import sum_over_rows
 
 LENGTHS = (1.0, 0.5, 0.25, 0.0625, 0.0)
 """Parts of a Gauss-Newton step that are tried; the last one makes sure that no function gets worse."""
@@ -159,26 +160,9 @@ def normal_equations(
     sums = jnp.zeros((len(c), model.size, model.size)), jnp.zeros((len(c), model.size))
     for weight, term in zip(weights, terms, strict=True):
         local = features[term.face]
-        n = local.shape[0]
-        size = min(rows, n)
         root = jnp.sqrt(weight * collocation.volume(term.face, local.shape))
         slab = partial(_slab, model, inputs, lifts, term, c)
-        if size == n:
-            sums = jax.tree.map(jnp.add, sums, slab(local, where, root))
-            continue
-        # The last slab is filled up with its last row, which then counts nothing.
-        index = jnp.arange(-(-n // size) * size)
-        root = jnp.where((index < n).reshape(-1, *(1,) * (root.ndim - 1)), root[jnp.minimum(index, n - 1)], 0.0)
-        moving, shared = local.split()
-
-        def add(sums: Any, rows: Any, slab: Any = slab, moving: Any = moving, shared: Any = shared) -> Any:
-            index, root = rows
-            part = shared.join(tuple(r[index] for r in moving))
-            first, *others = where.points
-            return jax.tree.map(jnp.add, sums, slab(part, Grid(where.names, (first[index], *others)), root)), None
-
-        slabs = jnp.minimum(index, n - 1).reshape(-1, size), root.reshape(-1, size, *root.shape[1:])
-        sums, _ = jax.lax.scan(add, sums, slabs)
+        sums = jax.tree.map(jnp.add, sums, sum_over_rows(slab, local, where, root, rows))
     return sums
 
 

@@ -196,6 +196,32 @@ def streamed_sum(slab: Callable[[Any, Any, Array, Array], Sums], shared: Any, mo
     return accumulate(shared, moving)
 
 
+def sum_over_rows(
+    slab: Callable[[Features, Where, Array], Any], features: Features, where: Where, weights: Array, rows: int
+) -> Any:
+    """The sum of slab(features, where, weights) over slabs of so many rows: points of the first axis."""
+    total = features.shape[0]
+    size = min(rows, total)
+    if size == total:
+        return slab(features, where, weights)
+    count = -(-total // size)
+    padding = count * size - total
+    moving, shared = features.split()
+    where = where.pad(padding)
+    # Points that only fill the last slab count nothing.
+    weights = jnp.pad(weights, [(0, padding)] + [(0, 0)] * (weights.ndim - 1)).reshape(count, size, *weights.shape[1:])
+    parts = jnp.arange(count), tuple(_cut(r, count, padding) for r in moving), weights
+
+    def one(part: Any) -> Any:
+        index, own, weights = part
+        return slab(shared.join(own), where.rows(index * size, size), weights)
+
+    shapes = jax.eval_shape(one, jax.tree.map(lambda leaf: leaf[0], parts))
+    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    sums, _ = jax.lax.scan(lambda sums, part: (jax.tree.map(jnp.add, sums, one(part)), None), zero, parts)
+    return sums
+
+
 def _cut(rows: Array, count: int, padding: int) -> Array:
     padded = jnp.pad(rows, [(0, padding)] + [(0, 0)] * (rows.ndim - 1), mode="edge")
     return padded.reshape(count, -1, *rows.shape[1:])

@@ -58,13 +58,14 @@ def test_the_gram_matrix_is_that_of_the_jacobian(kind, config):
     @quick_jit
     def run(collocation):
         jacobian = jax.jacfwd(all_residuals)(jnp.zeros(model.size))
-        found = [gram(model, inputs, collocation, weights, diagonal=d) for d in (False, True)]
-        return jacobian, *found
+        whole, diagonal = (gram(model, inputs, collocation, weights, diagonal=d) for d in (False, True))
+        return jacobian, whole, diagonal, gram(model, inputs, collocation, weights, memory=1)
 
-    jacobian, full, diagonal = run(collocation)
+    jacobian, full, diagonal, row_by_row = run(collocation)
     expected = np.asarray(jacobian).T @ np.asarray(jacobian)
     assert len(terms) > len(problem.equations)
     np.testing.assert_allclose(full, expected, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(row_by_row, expected, atol=1e-12 * np.abs(expected).max())
     np.testing.assert_allclose(diagonal, np.diagonal(expected), rtol=1e-11)
 
 
