@@ -18,6 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .conditions import Face, Term
@@ -212,7 +213,7 @@ def separable_features(
 
 def _joined(parts: Sequence[Any]) -> Array:
     """One array of points; known while tracing if all of them are, so that classical bases are tabulated there."""
-    if any(isinstance(part, jax.core.Tracer) for part in parts):
+    if any(isinstance(part, Tracer) for part in parts):
         return jnp.concatenate(parts)
     with jax.ensure_compile_time_eval():
         return jnp.concatenate(parts)

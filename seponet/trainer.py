@@ -235,7 +235,7 @@ def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) ->
     stepper = Stepper(model, dataclasses.replace(config, functions=count, windows=1), 1, key)
     batch = stepper.batch(stepper.start())
     if stepper.galerkin is not None and config.whitening == "modal":
-        return scale_modes(model, stepper.galerkin, batch.inputs, stepper.nodes, stepper.weights, config.amplitude)
+        return scale_modes(model, stepper.galerkin, batch.inputs, batch.collocation, stepper.weights, config.amplitude)
     weights = stepper.weights[:, None] * batch.scale[None] / batch.scale.shape[0]
     kind: Any = config.whitening
     return whiten(model, batch.inputs, batch.collocation, weights, kind=kind, amplitude=config.amplitude)
