@@ -34,7 +34,7 @@ def write(costs: Finished, errors: Finished) -> None:
         f"One training step of the paper's recipes on {tables.cores(costs)}. The columns *paper, A100* are the "
         "authors': their training time over their iterations, and the memory of their GPU process. Our memory is that "
         "of the compiled step (arguments, results, temporaries) / the peak of the whole process, libraries and "
-        "compiler included. Errors: after 120 core-seconds of training with the paper's recipe on this CPU (100 "
+        "compiler included. Errors: after 60 core-seconds of training with the paper's recipe on this CPU (100 "
         "unseen functions, converged reference), not after the paper's full training.",
         tables.NOTE,
     ]

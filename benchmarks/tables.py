@@ -8,7 +8,7 @@ from study import Finished, Outcome
 TABLES = Path(__file__).parent / "tables"
 NOTE = (
     "*≈ in italics*: not run, predicted by `seponet.plan` from the largest cell of the same problem and model that was "
-    "run (its step would take more than 20 s here, or more memory than is free). –: not run yet."
+    "run (its step would take more than 30 s here, or more memory than is free). –: not run yet."
 )
 
 
