@@ -25,13 +25,13 @@ from seponet.reference import as_callable, solve_heat
 from seponet.testset import load_testset
 from seponet.trainer import train_model
 
-POINTS, FUNCTIONS, SEEDS = (8, 16, 32), (5, 20, 50, 100), (0, 1)
+POINTS, FUNCTIONS = (8, 16, 32), (5, 20, 50, 100)
 RANKS, SHOWN = (1, 2, 3, 5, 10, 20, 50), (1, 2, 5, 10, 50)
 BATCH_STEPS, RANK_STEPS = 2000, 3000
 
 
-def error_of(name: str, recipe: Recipe, seed: int) -> tuple[Operator, dict[str, Any]]:
-    """Train, and the mean error over 100 unseen functions."""
+def error_of(name: str, recipe: Recipe, seed: int = 0) -> tuple[Operator, dict[str, Any]]:
+    """Train, and the mean error over 100 unseen functions; one seed."""
     problem = PROBLEMS[name]()
     trained = train_model(problem, recipe, seed=seed, quiet=True)
     errors = measure(trained.model, load_testset(problem, "test")).relative_l2
@@ -42,14 +42,13 @@ def error_of(name: str, recipe: Recipe, seed: int) -> tuple[Operator, dict[str, 
 def study_batch() -> None:
     rows: list[dict[str, Any]] = []
     sizes = [(points, 100) for points in POINTS] + [(32, functions) for functions in FUNCTIONS[:-1]]
-    for seed in SEEDS:
-        for points, functions in sizes:
-            changes = {"train.steps": BATCH_STEPS, "train.points": points, "train.functions": functions}
-            recipe = load_recipe("paper", "diffusion_reaction").changed(changes)
-            rows.append({"points": points, "functions": functions, **error_of("diffusion_reaction", recipe, seed)[1]})
-            print(rows[-1], flush=True)
-            content = {"problem": "diffusion_reaction", "steps": BATCH_STEPS, "rows": rows}
-            store("observations_batch", {"machine": machine(), **content})
+    for points, functions in sizes:
+        changes = {"train.steps": BATCH_STEPS, "train.points": points, "train.functions": functions}
+        recipe = load_recipe("paper", "diffusion_reaction").changed(changes)
+        rows.append({"points": points, "functions": functions, **error_of("diffusion_reaction", recipe)[1]})
+        print(rows[-1], flush=True)
+        content = {"problem": "diffusion_reaction", "steps": BATCH_STEPS, "rows": rows}
+        store("observations_batch", {"machine": machine(), **content})
 
 
 def study_rank(ranks: Sequence[int]) -> None:
@@ -64,7 +63,7 @@ def study_rank(ranks: Sequence[int]) -> None:
         changes = {"model.rank": rank, "train.steps": RANK_STEPS, "train.points": 32, "train.normalise": True}
         changes |= {"train.optimizer": "soap", "train.rate": 3e-3, "train.schedule": "cosine", "train.resample": 1}
         recipe = load_recipe("paper", "heat").changed({**changes, "train.schedule_options": {}})
-        operator, row = error_of("heat", recipe, 0)
+        operator, row = error_of("heat", recipe)
         points = testset.points
         series = solve_heat(as_callable(testset.inputs["u"]), points["t"], points["x"], rank=rank)
         truncated = float(np.mean(compare({"s": series}, exact).relative_l2))
@@ -87,10 +86,8 @@ def draw_batch(rows: list[dict[str, Any]]) -> None:
     ):
         chosen = [r for r in rows if r[fixed] == value]
         sizes = sorted({r[what] for r in chosen})
-        means = [np.mean([r["relative_l2_mean"] for r in chosen if r[what] == n]) for n in sizes]
-        axes.plot(sizes, 100 * np.array(means), color=LINES[0], linewidth=1.4)
-        for r in chosen:
-            axes.plot(r[what], 100 * r["relative_l2_mean"], "o", markersize=3, color=LINES[0], alpha=0.6)
+        errors = [100 * next(r["relative_l2_mean"] for r in chosen if r[what] == n) for n in sizes]
+        axes.plot(sizes, errors, "o-", color=LINES[0], linewidth=1.4, markersize=3)
         note = "100 functions" if what == "points" else "32 points along each axis"
         style_lines(axes, note, f"{what} {'along each axis' if what == 'points' else 'in a batch'}", "")
         axes.set_xscale("log", base=2 if what == "points" else 10)
