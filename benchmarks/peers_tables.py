@@ -52,7 +52,7 @@ def _row(cell: Mapping[str, Any], outcome: Outcome | None) -> list[str]:
     reached = training["reached_seconds"]
     spent = f"{training['trained_seconds']:.0f} s"
     # At the paper's rate errors jump with every new batch, for all packages alike.
-    lowest = min(training["error"], *(error for _, error in training["history"]))
+    lowest = min([training["error"], *(error for _, error in training["history"])])
     return [
         *head,
         *costs,
