@@ -111,7 +111,9 @@ def test_navier_stokes_converges_spectrally():
 def test_navier_stokes_is_fourth_order_in_time():
     def solve(courant):
         # One long interval: its number of steps is rounded up.
-        return solve_navier_stokes(two_modes, 0.02, np.array([0.0, 4.0]), AXES, resolution=24, courant=courant).vorticity
+        return solve_navier_stokes(
+            two_modes, 0.02, np.array([0.0, 4.0]), AXES, resolution=24, courant=courant
+        ).vorticity
 
     exact = solve(0.1)[1:, 1:]
     errors = [relative_l2(solve(c)[1:, 1:], exact).max() for c in (1.6, 0.8, 0.4)]

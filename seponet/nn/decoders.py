@@ -27,7 +27,8 @@ class CP:
     r"""The paper's decoder (equations 7 and 8), $s = \sum_{k=1}^r \beta_k \prod_n \tau_{nk}(y_n)$.
 
     A weighted sum of derivatives is formed in the basis functions, before the contraction with the coefficients, so it
-    costs one contraction whatever its length.
+    costs one contraction whatever its length. For few functions and one derivative the basis functions are not laid
+    out on the grid: coefficients are taken along the first axes, and the last axis comes at the end.
     """
 
     rank: int
@@ -48,6 +49,11 @@ class CP:
     def contract(
         self, coefficients: Float[Array, "functions rank"], tables: Tables, terms: Terms, grid: bool
     ) -> Float[Array, "functions *shape"]:
+        if grid and _few(coefficients, tables, terms):
+            ((weight, (*orders, last)),) = terms
+            leading = reduce(_outer, _pick(tables[:-1], orders))
+            core = _scale(weight, coefficients[:, None] * leading.reshape(self.rank, -1).T[None])
+            return _last_axis(core, tables[-1][last]).reshape(-1, *leading.shape[1:], tables[-1].shape[-1])
         product = _outer if grid else _pointwise
         basis = reduce(add, [_scale(c, reduce(product, _pick(tables, orders))) for c, orders in terms])
         shape = basis.shape[1:]
@@ -100,6 +106,10 @@ class Tucker:
             for axis in range(len(orders)):
                 total += 2 * math.prod(shape[: axis + 1]) * math.prod(self.sizes[axis:])
         return total + 2 * math.prod(shape) * self.sizes[-1] * len({orders[-1] for _, orders in terms})
+
+
+def _few(coefficients: Array, tables: Tables, terms: Terms) -> bool:
+    return len(tables) > 1 and len(terms) == 1 and 8 * coefficients.shape[0] <= tables[-1].shape[-1]
 
 
 def _pick(tables: Tables, orders: Sequence[int]) -> list[Float[Array, "rank _"]]:
