@@ -27,8 +27,8 @@ class CP:
     r"""The paper's decoder (equations 7 and 8), $s = \sum_{k=1}^r \beta_k \prod_n \tau_{nk}(y_n)$.
 
     A weighted sum of derivatives is formed in the basis functions, before the contraction with the coefficients, so it
-    costs one contraction whatever its length. For few functions and one derivative the basis functions are not laid
-    out on the grid: coefficients are taken along the first axes, and the last axis comes at the end.
+    costs one contraction whatever its length. A single derivative of few functions does not lay the basis functions
+    out on the grid: the coefficients are taken along the first axes, and the last axis comes at the end.
     """
 
     rank: int
@@ -109,7 +109,7 @@ class Tucker:
 
 
 def _few(coefficients: Array, tables: Tables, terms: Terms) -> bool:
-    return len(tables) > 1 and len(terms) == 1 and 8 * coefficients.shape[0] <= tables[-1].shape[-1]
+    return len(tables) > 1 and len(terms) == 1 and coefficients.shape[0] <= tables[-1].shape[-1]
 
 
 def _pick(tables: Tables, orders: Sequence[int]) -> list[Float[Array, "rank _"]]:
