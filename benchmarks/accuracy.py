@@ -66,11 +66,11 @@ def main() -> None:
         settings = load_recipe(recipe, problem).to_dict()
         digest = recipe_hash(problem, recipe)
         content = {"problem": problem, "recipe": recipe, "recipe_hash": digest, "machine": machine()}
-        rows = kept(problem, recipe, digest)
         for seed in arguments.seeds:
             found = measure(problem, recipe, seed)
             print(f"{problem} {recipe} seed {seed}: {found}", flush=True)
-            others = [row for row in rows if row["seed"] != seed]
+            # Read now: another process may have stored another seed.
+            others = [row for row in kept(problem, recipe, digest) if row["seed"] != seed]
             rows = sorted([*others, found], key=lambda row: int(row["seed"]))
             mean = statistics.mean(row["relative_l2_mean"] for row in rows)
             made = {**content, "relative_l2_mean": mean, "settings": settings, "rows": rows}
