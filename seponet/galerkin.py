@@ -89,7 +89,11 @@ class Galerkin:
             residual = jnp.broadcast_to(combine(term, fused, known, values), shape)
             squares = self._squares(residual, fine, torus, term.name)
             for weights in reversed(collocation.weights[:lines]):
-                squares = jnp.mean(squares, -1) if weights is None else jnp.sum(squares * weights, -1)
+                squares = (
+                    jnp.mean(squares, -1)
+                    if weights is None
+                    else jnp.tensordot(squares, weights, 1, precision="highest")
+                )
             made.append(squares)
         return jnp.stack(made)
 

@@ -210,8 +210,8 @@ def interrupt_at(call):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"train__average": 0.9}, {"train__balance": 2, "model__exact": "none"}, {"train__sampling": "adaptive"}],
-    ids=["plain", "average", "balance", "adaptive"],
+    [{}, {"train__average": 0.9, "train__balance": 2, "train__sampling": "adaptive", "model__exact": "none"}],
+    ids=["plain", "average, balance, adaptive points"],
 )
 def test_resumed_equals_uninterrupted(tmp_path, changes):
     made = recipe(train__validate=0.0, **changes)
