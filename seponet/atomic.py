@@ -1,10 +1,14 @@
 """Files that are replaced whole or not at all: a reader finds the old one or the new one, whenever a writer stops."""
 
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+HELD = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
@@ -26,6 +30,23 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     with replacing(path) as fresh:
         fresh.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Ctrl-C and a request to end wait until the block is done: its threads would go on writing what it left half."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python interrupts the main thread only.
+        return
+    came: list[int] = []
+    before = {which: signal.signal(which, lambda which, _: came.append(which)) for which in HELD}
+    try:
+        yield
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
+        for which in dict.fromkeys(came):
+            signal.raise_signal(which)
 
 
 def current_umask() -> int:

@@ -12,6 +12,8 @@ import orbax.checkpoint as ocp
 from jaxtyping import PyTree
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
+from .atomic import interrupts_held
+
 logger = logging.getLogger(__name__)
 
 SPARE = 2**20
@@ -22,7 +24,7 @@ class Checkpoints:
     """A folder of checkpoints of one run.
 
     A checkpoint is written to a temporary folder and renamed when it is complete, so a run that is killed while writing
-    leaves the previous one as the newest.
+    leaves the previous one as the newest; an interrupt waits until it is written.
 
     **Arguments:**
 
@@ -59,8 +61,9 @@ class Checkpoints:
             clock=ocp.args.JsonSave({"seconds": seconds}),
         )
         try:
-            self.manager.save(step, args=items, metrics={"error": float(error)})
-            self.manager.wait_until_finished()
+            with interrupts_held():
+                self.manager.save(step, args=items, metrics={"error": float(error)})
+                self.manager.wait_until_finished()
         except Exception as failure:
             raise OSError(
                 f"checkpoint {step} can't be written to {self.manager.directory} ({_first_line(failure)}); those "

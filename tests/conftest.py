@@ -1,5 +1,16 @@
 """Strict settings for every test. This runs before any test imports seponet, which the import hook needs."""
 
+import os
+import tempfile
+
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    # What a test compiles, later ones of this session, other workers and their child processes need not compile again.
+    compiled = tempfile.TemporaryDirectory(prefix="seponet-tests-")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+    # Tests compile more than they compute.
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
+
 import jax
 from jaxtyping import install_import_hook
 

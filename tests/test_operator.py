@@ -261,10 +261,10 @@ def test_a_view_that_is_first_asked_for_under_jit_serves_later_calls():
 def test_a_function_whose_normal_equations_fail_stays_as_it_is(burgers, monkeypatch):
     values = jnp.asarray(wave(np.arange(16) / 16))
     before = burgers.predict(values, t=T, x=X)
+    step = refine._step.__wrapped__
     monkeypatch.setattr(refine, "_solve", lambda matrix, slope: jnp.full_like(slope, jnp.nan))
-    jax.clear_caches()
+    monkeypatch.setattr(refine, "_step", eqx.filter_jit(lambda *given: step(*given)))  # nothing compiled is reused
     refined = burgers.refine(values)
-    jax.clear_caches()
     np.testing.assert_allclose(refined.predict(t=T, x=X), before, rtol=1e-6)
 
 

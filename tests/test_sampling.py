@@ -74,9 +74,9 @@ def test_adaptive_points_gather_where_the_residual_is_large():
     sampler = Sampler.of(problem.domain, {"t": 16, "x": 16}, {"t": "stratified", "x": "adaptive"})
     inputs = problem.sample(KEY, 4)
     density = sampler.density()
-    adapt = eqx.filter_jit(sampler.adapt)
+    adapt, draw = eqx.filter_jit(sampler.adapt), eqx.filter_jit(sampler.draw)
     for i in range(20):
-        density = adapt(density, model, inputs, sampler.draw(jax.random.key(i), density))
+        density = adapt(density, model, inputs, draw(jax.random.key(i), density))
     assert density[0] is None
     assert density[1] is not None
     centres = (jnp.arange(16) + 0.5) / 16
@@ -85,7 +85,8 @@ def test_adaptive_points_gather_where_the_residual_is_large():
     # Half of the density is even; the other half follows the mean square residual along x.
     expected = 0.5 + 0.5 * profile / profile.mean()
     np.testing.assert_allclose(density[1], expected, rtol=0.15)
-    drawn = np.concatenate([np.asarray(sampler.draw(jax.random.key(i), density).where["x"]) for i in range(200)])
+    several = jax.vmap(lambda key: sampler.draw(key, density).where["x"])(jax.random.split(KEY, 200))
+    drawn = np.asarray(several)
     found = np.histogram(drawn, 16, (0, 1))[0] / 200
     np.testing.assert_allclose(found, np.asarray(density[1]) / np.mean(density[1]), atol=0.15)
 
