@@ -1,6 +1,7 @@
 """What a trained operator costs and reaches: prediction against the reference solver, and Gauss-Newton refinement.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/prediction.py burgers heat     # trains their quick recipes
+    OPENBLAS_NUM_THREADS=1 python benchmarks/prediction.py burgers --recipe best
     OPENBLAS_NUM_THREADS=1 python benchmarks/prediction.py runs/burgers     # or a trained run
     OPENBLAS_NUM_THREADS=1 python benchmarks/prediction.py                  # all problems of one field
 
@@ -20,6 +21,7 @@ import numpy as np
 from results import machine, store
 
 import seponet
+from seponet.folder import RunFolder
 from seponet.metrics import compare
 from seponet.operator import Operator
 from seponet.problems import PROBLEMS, name_of
@@ -75,14 +77,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     single = [name for name, kind in PROBLEMS.items() if len(kind().fields) == 1]
     parser.add_argument("what", nargs="*", default=single, help="problems, or folders of trained runs")
-    for what in parser.parse_args().what:
+    parser.add_argument("--recipe", default="quick", help="of what is trained here")
+    arguments = parser.parse_args()
+    for what in arguments.what:
         trained = Path(what).is_dir()
-        operator = seponet.load(what) if trained else seponet.train(what, "quick", quiet=True)
+        recipe = RunFolder(what).read_report()["recipe"] if trained else arguments.recipe
+        operator = seponet.load(what) if trained else seponet.train(what, recipe, quiet=True)
         name = name_of(operator.problem)
-        found = {"problem": name, "recipe": what if trained else "quick", **measure(operator)}
+        found = {"problem": name, "recipe": recipe, **measure(operator)}
         for key, value in found.items():
             print(f"{key}: {value}", flush=True)
-        store(f"prediction_{name}", {"machine": machine(), **found})
+        store(f"prediction_{name}_{recipe}", {"machine": machine(), **found})
 
 
 if __name__ == "__main__":

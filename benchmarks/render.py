@@ -31,9 +31,15 @@ def stored(name: str) -> dict[str, Any] | None:
     return json.loads(path.read_text()) if path.exists() else None
 
 
+def every(kind: str) -> list[dict[str, Any]]:
+    """All results of a kind, by problem and recipe."""
+    found = [json.loads(path.read_text()) for path in RESULTS.glob(f"{kind}_*.json")]
+    return sorted(found, key=lambda result: (result["problem"], result["recipe"]))
+
+
 def accuracy() -> list[str]:
     """The table of errors, the paper's beside ours."""
-    found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("accuracy_*.json"))]
+    found = every("accuracy")
     if not found:
         return []
     lines = [
@@ -91,21 +97,22 @@ def navier_stokes() -> list[str]:
 
 def prediction() -> list[str]:
     """What a new function costs, and what a Gauss-Newton step adds."""
-    found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("prediction_*.json"))]
+    found = every("prediction")
     if not found:
         return []
     lines = [
         "",
-        "A new function, with operators trained by `quick` recipes: predicted by the network, and after",
-        "`operator.refine(u, steps=1)`, one Gauss-Newton step on its coefficients (no reference solution is used):",
+        "A new function: predicted by the network, and after `operator.refine(u, steps=1)`, one Gauss-Newton step on",
+        "its coefficients (no reference solution is used):",
         "",
-        "| problem (functions) | network | one step | two steps | prediction | refinement of one | converged solver |",
-        "|---|---|---|---|---|---|---|",
+        "| problem (functions) | recipe | network | one step | two steps | prediction | refinement of one | solver |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for result in found:
         errors = [result[f"error_{key}"]["relative_l2_mean"] for key in ("network", "refined_1", "refined_2")]
         times = [seconds(result[key]) for key in ("predict_seconds", "refine_seconds_one", "solver_seconds")]
-        shown = [f"{_name(result['problem'])} ({result['functions']})", *map(_percent, errors), *times]
+        name = f"{_name(result['problem'])} ({result['functions']})"
+        shown = [name, f"`{result['recipe']}`", *map(_percent, errors), *times]
         lines.append(f"| {' | '.join(shown)} |")
     return lines
 

@@ -233,7 +233,7 @@ def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) ->
         )
     count = 16 if config.whitening == "modal" else 300
     stepper = Stepper(model, dataclasses.replace(config, functions=count, windows=1), 1, key)
-    batch = stepper.batch(stepper.start())
+    batch = eqx.filter_jit(stepper.batch)(stepper.start())
     if stepper.galerkin is not None and config.whitening == "modal":
         return scale_modes(model, stepper.galerkin, batch.inputs, batch.collocation, stepper.weights, config.amplitude)
     weights = stepper.weights[:, None] * batch.scale[None] / batch.scale.shape[0]

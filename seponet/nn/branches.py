@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from ..hints import did_you_mean
 from ..problem import Problem
@@ -42,12 +43,12 @@ def make_branch(
         raise ValueError(f'branch = "spectral" makes the core of a SepONet; got kind = {config.kind!r}')
     if choose("branch", config.branch, ("mlp", "cnn", "spectral")) == "cnn":
         return _cnn_branch(problem, sensors, out_size, key), sensors
-    samples = problem.sample(sample_key, 1000 if encoder != "sensors" else 2)
+    seen = _sample_values(problem, sensors, sample_key, 1000 if encoder != "sensors" else 2)
     encoders: dict[str, AbstractEncoder] = {}
     for name in config.transform:
         choose("an input in transform", name, tuple(problem.inputs))
-    for name, counts in sensors:
-        values = np.asarray(sense(samples[name], dict(counts)))
+    for name, _ in sensors:
+        values = np.asarray(seen[name])
         transform = config.transform.get(name)
         if transform is not None:
             values = _transformed(name, choose(f"transform of {name}", transform, tuple(TRANSFORMS)), values)
@@ -70,6 +71,17 @@ def make_branch(
         zero_last=config.zero_last,
         key=key,
     ), sensors
+
+
+def _sample_values(problem: Problem, sensors: Sensors, key: PRNGKeyArray, count: int) -> dict[str, Array]:
+    """What the sensors see of a sample of inputs."""
+
+    @jax.jit
+    def draw(key: PRNGKeyArray) -> dict[str, Array]:
+        samples = problem.sample(key, count)
+        return {name: sense(samples[name], dict(counts)) for name, counts in sensors}
+
+    return draw(key)
 
 
 def _transformed(name: str, transform: str, values: np.ndarray) -> np.ndarray:
