@@ -44,7 +44,8 @@ def accuracy() -> list[str]:
         return []
     lines = [
         "Mean relative L2 error over 100 unseen functions against a converged reference, trained on at most two cores",
-        "(of a CPU; seconds include compilation); the paper's figures are the authors', from an A100.",
+        "(of a CPU; seconds include compilation); the paper's figures are the authors', from an A100. Where something is",
+        "known to the model besides the equation's values, the first column says so.",
         "",
         "| problem | recipe | error (range over seeds) | seconds | the paper, A100 |",
         "|---|---|---|---|---|",
@@ -58,7 +59,8 @@ def accuracy() -> list[str]:
             paper += f" in {figure.training_seconds:.0f} s"
         spread = f" ({_percent(min(errors))} to {_percent(max(errors))})" if len(errors) > 1 else ""
         mean = sum(errors) / len(errors)
-        shown = [_name(result["problem"]), f"`{result['recipe']}`", f"**{_percent(mean)}**{spread}", f"{longest:.0f}"]
+        name = _name(result["problem"]) + (", moves as its inputs do" if _invariant(result) else "")
+        shown = [name, f"`{result['recipe']}`", f"**{_percent(mean)}**{spread}", f"{longest:.0f}"]
         lines.append(f"| {' | '.join([*shown, paper])} |")
     return lines
 
@@ -149,6 +151,11 @@ def rendered() -> str:
 def _name(problem: str) -> str:
     plain = problem.removesuffix("_informed")
     return plain.replace("_", " ") + ("" if plain == problem else ", structure-informed")
+
+
+def _invariant(result: dict[str, Any]) -> bool:
+    """Whether the model knows that the equation looks the same everywhere along an axis."""
+    return bool(result["settings"]["model"].get("invariant"))
 
 
 def _percent(fraction: float) -> str:

@@ -242,6 +242,10 @@ class Orthonormal(Combined):
 
 @functools.cache
 def _orthonormal(basis: Orthonormal) -> tuple[np.ndarray, np.ndarray]:
+    if basis.family is Fourier and not basis.traces:
+        # It is so already; rounding would turn cosines and sines of equal energy into each other.
+        raw = Fourier(basis.axis, basis.size)
+        return np.eye(basis.size), (2 * np.pi * raw.cycles()[0] / basis.axis.length) ** 2
     # A rank can grow with the number of raw functions (a second derivative sees no linear function), at most to the
     # number of traces.
     count, null = basis.size, _null_space(basis, basis.size)

@@ -27,6 +27,7 @@ from .basis import Orthonormal, quadrature
 from .calculus import evaluate
 from .expression import Symbol
 from .nn.build import build
+from .nn.translation import invariant_axis
 from .nn.trunks import BasisTrunk
 from .problem import Problem
 from .recipe import Recipe
@@ -151,9 +152,12 @@ def choose_ranks(problem: Problem, tolerance: float = 2e-3) -> Floor:
 def resolve(problem: Problem, recipe: Recipe) -> tuple[Recipe, Floor | None]:
     """A recipe with numbers where it says "auto", and the floor of its ranks if these were chosen.
 
-    The points along an axis are one and a half times its rank: enough for the products of two basis functions.
+    The points along an axis are one and a half times its rank: enough for the products of two basis functions. An axis
+    along which the model is invariant gets cosines and sines in pairs.
     """
     model, floor = recipe.model, None
+    if model.invariant == "auto":
+        recipe = recipe.changed({"model.invariant": invariant_axis(problem)})
     if model.rank == "auto":
         if model.kind != "seponet" or model.decoder != "tucker" or model.exact != "all" or model.trunk != "classical":
             raise ValueError(
@@ -161,7 +165,9 @@ def resolve(problem: Problem, recipe: Recipe) -> tuple[Recipe, Floor | None]:
                 'exact = "all" and trunk = "classical"'
             )
         floor = choose_ranks(problem)
-        recipe = recipe.changed({"model.rank": dict(floor.ranks)})
+        paired = recipe.model.invariant
+        ranks = {name: rank + (name == paired and rank % 2 == 0) for name, rank in floor.ranks.items()}
+        recipe = recipe.changed({"model.rank": ranks})
     if recipe.train.points == "auto":
         rank = recipe.model.rank
         ranks = rank if isinstance(rank, Mapping) else dict.fromkeys(problem.domain, rank)

@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from zoo import Brusselator, Poisson, Wave
+from zoo import Brusselator, KdV, Poisson, Wave
 
-from seponet import Domain, Problem, Value, nn
+from seponet import Domain, Problem, Value, nn, ranks
 from seponet.calculus import evaluate
 from seponet.expression import Symbol
 from seponet.functions import GaussianField
-from seponet.ranks import Floors, choose_ranks, resolve
-from seponet.recipe import Recipe
+from seponet.ranks import Floor, Floors, choose_ranks, resolve
+from seponet.recipe import Recipe, load_recipe
 from seponet.refine import gauss_newton, make_collocation, quadrature_nodes
 from seponet.sampling import Sampler
 from seponet.solution import Solution
@@ -77,6 +77,17 @@ def test_a_recipe_gets_numbers_where_it_says_auto():
         nn.build(Poisson(), recipe.model, key=jax.random.key(0))
     with pytest.raises(ValueError, match="points are needed as numbers"):
         Sampler.of(Poisson().domain, "auto")
+
+
+def test_an_axis_that_the_equation_does_not_name_is_found_and_gets_pairs_of_waves(monkeypatch):
+    monkeypatch.setattr(ranks, "choose_ranks", lambda _: Floor({"t": 6, "x": 8, "y": 8}, 0.0))
+    general = load_recipe("quick")
+    found, _ = resolve(KdV(), general)
+    assert found.model.invariant == "x"
+    assert dict(found.model.rank) == {"t": 6, "x": 9, "y": 8}
+    found, _ = resolve(Poisson(), general)
+    assert found.model.invariant == ""
+    assert dict(found.model.rank) == {"t": 6, "x": 8, "y": 8}
 
 
 def test_ranks_that_cant_be_chosen_are_an_error():

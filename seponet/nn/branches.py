@@ -15,6 +15,7 @@ from .cnn import CNN
 from .encoders import PCA, TRANSFORMS, AbstractEncoder, Flatten, Standardise, Transformed
 from .features import Chain
 from .model import Sensors, sense
+from .translation import Translation
 
 if TYPE_CHECKING:
     from .build import ModelConfig
@@ -29,9 +30,15 @@ def choose(what: str, value: str, known: tuple[str, ...]) -> str:
 
 
 def make_branch(
-    problem: Problem, config: ModelConfig, out_size: int, key: PRNGKeyArray, sample_key: PRNGKeyArray
+    problem: Problem,
+    config: ModelConfig,
+    out_size: int,
+    key: PRNGKeyArray,
+    sample_key: PRNGKeyArray,
+    translation: Translation | None = None,
 ) -> tuple[Branch | Constant, Sensors]:
-    """The branch of a configuration for vectors of coefficients, and where it sees the inputs."""
+    """The branch of a configuration for vectors of coefficients, and where it sees the inputs; with a `translation` it
+    sees them where that moves them to."""
     if not problem.inputs:
         trained = config.kind == "seponet" and config.decoder == "tucker"
         return Constant(out_size, key=key if trained else None), ()
@@ -44,6 +51,8 @@ def make_branch(
     if choose("branch", config.branch, ("mlp", "cnn", "spectral")) == "cnn":
         return _cnn_branch(problem, sensors, out_size, key), sensors
     seen = _sample_values(problem, sensors, sample_key, 1000 if encoder != "sensors" else 2)
+    if translation is not None:
+        seen, _ = translation.align(seen)
     encoders: dict[str, AbstractEncoder] = {}
     for name in config.transform:
         choose("an input in transform", name, tuple(problem.inputs))

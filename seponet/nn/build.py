@@ -22,6 +22,7 @@ from .model import OperatorNetwork
 from .modified_mlp import ModifiedMLP
 from .potentials import Potentials
 from .seponet import SepONet
+from .translation import make_translation
 from .trunks import BasisTrunk, NetworkTrunk, Trunk
 
 BASES = {"fourier": Fourier, "legendre": Legendre, "chebyshev": Chebyshev, "sine": Sine, "nodal": Nodal}
@@ -53,6 +54,8 @@ class ModelConfig:
     - `branch`: "mlp", "cnn" for one input sampled on a grid, or "spectral": from fields to a core that is a field over
         nodal trunks, commuting with translations (`nn/field.py`); its depth is the number of blocks.
     - `channels`: what a spectral branch sees, inputs and derivatives (`"u"`, `"w_x"`); by default all that is given.
+    - `invariant`: a periodic axis along which the equation looks the same everywhere: the model then commutes with
+        translations along it (`nn/translation.py`). "auto" is for recipes: `ranks.resolve` looks for one.
     - `reach`, `waves`: of the filters of a spectral branch.
     - `branch_width`, `branch_depth`, `branch_activation`, `skip`, `zero_last`: of the branch.
     """
@@ -80,6 +83,7 @@ class ModelConfig:
     skip: bool = False
     zero_last: bool = False
     channels: tuple[str, ...] = ()
+    invariant: str = ""
     reach: int = 3
     waves: int = 8
 
@@ -107,6 +111,9 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
         trunks = _trunks(problem, config, exact, decoder.ranks(len(problem.domain)), potentials, trunk_key)
         count = len(problem.fields) if potentials is None else potentials.count
         size = int(np.prod(decoder.shape(len(problem.domain)))) * count
+        translation = None
+        if config.invariant:
+            translation = make_translation(problem, config.invariant, exact, trunks, decoder)
         if config.branch == "spectral":
             branch, sensors = field_branch(
                 problem,
@@ -121,7 +128,7 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
                 key=branch_key,
             )
         else:
-            branch, sensors = make_branch(problem, config, size, branch_key, sample_key)
+            branch, sensors = make_branch(problem, config, size, branch_key, sample_key, translation)
         return SepONet(
             problem=problem,
             exact=exact,
@@ -131,7 +138,10 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
             decoder=decoder,
             whitening=None,
             potentials=potentials,
+            translation=translation,
         )
+    if config.invariant:
+        raise ValueError(f"model.invariant is for a SepONet; got kind = {kind!r}")
     rank = config.rank
     if not isinstance(rank, int):
         raise ValueError(f"a DeepONet has one rank, a number; got {rank!r}")

@@ -17,6 +17,7 @@ from ..features import Joint, Request, joint_features, places_of
 from ..locations import Evaluator, Grid, Points, Where
 from ..problem import Problem
 from .model import AnyBranch, OperatorNetwork, Sensors
+from .translation import Translation
 from .whitening import Scaling
 
 
@@ -41,6 +42,7 @@ class DeepONet(OperatorNetwork):
     trunk: Callable[[Array], Array]
     rank: int = eqx.field(static=True)
     whitening: Scaling | None = None
+    translation: Translation | None = None
 
     @property
     def laid_out(self) -> int:
@@ -101,6 +103,7 @@ class RepeatedDeepONet(OperatorNetwork):
     trunk: Callable[[Array], Array]
     rank: int = eqx.field(static=True)
     whitening: Scaling | None = None
+    translation: Translation | None = None
 
     def __check_init__(self) -> None:
         if self.exact:

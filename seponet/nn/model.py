@@ -18,6 +18,7 @@ from ..locations import Evaluator, Where
 from ..problem import Problem
 from .branch import Branch, Constant
 from .field import FieldBranch
+from .translation import Translation
 from .whitening import Scaling
 
 Sensors = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
@@ -35,6 +36,7 @@ class OperatorNetwork(eqx.Module):
     - `sensors`: where the branch sees the inputs.
     - `branch`: code -> one row of outputs for each function.
     - `whitening`: outputs -> coefficients, or None if they are the same.
+    - `translation`: what moves inputs to a common place and solutions back, if the equation looks the same everywhere.
     """
 
     separable: ClassVar[bool]
@@ -45,6 +47,7 @@ class OperatorNetwork(eqx.Module):
     sensors: eqx.AbstractVar[Sensors]
     branch: eqx.AbstractVar[AnyBranch]
     whitening: eqx.AbstractVar[Scaling | None]
+    translation: eqx.AbstractVar[Translation | None]
 
     @property
     @abc.abstractmethod
@@ -70,6 +73,12 @@ class OperatorNetwork(eqx.Module):
 
     def coefficients(self, code: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
         """The coefficients of the basis functions for each encoded input."""
+        if self.translation is None:
+            return self._answer(code)
+        moved, turn = self.translation.align(code)
+        return self.translation.restore(self._answer(moved), turn)
+
+    def _answer(self, code: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
         outputs = self.branch(code)
         if self.whitening is not None:
             outputs = self.whitening(outputs)

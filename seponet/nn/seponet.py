@@ -12,6 +12,7 @@ from ..problem import Problem
 from .decoders import CP, Tucker
 from .model import AnyBranch, OperatorNetwork, Sensors
 from .potentials import FromPotentials, Potentials
+from .translation import Translation
 from .trunks import Trunk
 from .whitening import Scaling
 
@@ -40,6 +41,7 @@ class SepONet(OperatorNetwork):
     decoder: CP | Tucker = eqx.field(static=True)
     whitening: Scaling | None = None
     potentials: Potentials | None = eqx.field(static=True, default=None)
+    translation: Translation | None = None
 
     @property
     def laid_out(self) -> int:
