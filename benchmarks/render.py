@@ -44,8 +44,8 @@ def accuracy() -> list[str]:
         return []
     lines = [
         "Mean relative L2 error over 100 unseen functions against a converged reference, trained on at most two cores",
-        "(of a CPU; seconds include compilation); the paper's figures are the authors', from an A100. Where something is",
-        "known to the model besides the equation's values, the first column says so.",
+        "(of a CPU; seconds include compilation); the paper's figures are the authors', from an A100. The first column",
+        "says what a model knows besides the equation.",
         "",
         "| problem | recipe | error (range over seeds) | seconds | the paper, A100 |",
         "|---|---|---|---|---|",

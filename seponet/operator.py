@@ -22,7 +22,7 @@ from .loss import physics_loss
 from .nn.model import OperatorNetwork
 from .nn.potentials import FromPotentials
 from .problem import Problem
-from .refine import Nodes, gauss_newton, make_collocation, quadrature_nodes
+from .refine import METHODS, Nodes, gauss_newton, make_collocation, quadrature_nodes
 from .refined import Refined as Refined
 from .serialisation import load_model, save_model
 from .solution import in_precision_of, is_double
@@ -200,6 +200,7 @@ class Operator:
         *,
         nodes: Mapping[str, int] | None = None,
         weights: Mapping[str, float] | None = None,
+        method: str | None = None,
         memory: int = MEMORY,
     ) -> Refined:
         """Gauss-Newton on the coefficients of each function, started from the network's: down to what the basis can do.
@@ -210,8 +211,13 @@ class Operator:
         - `steps`: of Gauss-Newton; one for a linear problem or a well-trained operator.
         - `nodes`: of the quadrature grid along each axis; by default twice the number of basis functions.
         - `weights`: of equations and soft conditions by name (see `term_names`) in the sum of mean squares; else 1.
+        - `method`: how a step is computed: "iterative", by conjugate gradients (the default for models that were
+            trained with whitening), or "direct", by a factorisation, which takes longer, the more so the larger the
+            basis, and does not mind a badly conditioned one.
         - `memory`: bytes to work with, about.
         """
+        if method not in (None, *METHODS):
+            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
         unknown = sorted(set(weights or ()) - set(self.term_names))
         if unknown:
             raise ValueError(f"weights are for {', '.join(self.term_names)}; got {', '.join(unknown)}")
@@ -221,7 +227,7 @@ class Operator:
             inputs, count = self.read(u)
             start = self._coefficients(inputs)
             found, before, after = gauss_newton(
-                self.model, inputs, start, weights or {}, self._nodes(nodes), steps, memory
+                self.model, inputs, start, weights or {}, self._nodes(nodes), steps, memory, method
             )
             return Refined(
                 self, inputs, count, jnp.asarray(found), self._report(before, count), self._report(after, count)

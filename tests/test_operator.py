@@ -9,6 +9,7 @@ import xarray as xr
 import zoo
 
 from seponet import Domain, Grid, Periodic, Problem, Value, calculus, nn, refine
+from seponet.conditioning import whiten
 from seponet.expression import Symbol
 from seponet.functions import SpectralField
 from seponet.operator import Operator
@@ -36,6 +37,14 @@ def make(problem: Problem, **changes) -> Operator:
 
 def classical(problem: Problem, rank: dict[str, int], **changes) -> Operator:
     return make(problem, decoder="tucker", rank=rank, trunk="classical", zero_last=True, **({"exact": "all"} | changes))
+
+
+def whitened(operator: Operator, functions: int = 20) -> Operator:
+    model = operator.model
+    inputs = operator.problem.sample(KEY, functions)
+    collocation = make_collocation(model, tuple((name, 24) for name in operator.problem.domain))
+    weights = jnp.ones((len(operator.term_names), functions)) / functions
+    return Operator(whiten(model, inputs, collocation, weights, kind="diagonal"))
 
 
 @pytest.fixture(scope="module")
@@ -168,10 +177,13 @@ def test_one_step_solves_linear_problems_with_soft_conditions():
     def forcing(x, y):
         return -1.25 * np.pi**2 * solution(x, y)
 
-    refined = operator.refine(forcing)
     y = np.linspace(0, 2, 6)
-    np.testing.assert_allclose(refined.predict(x=X, y=y), solution(X[:, None], y[None]), atol=1e-6)
-    assert float(refined.after["equation"]) < 1e-6 * float(refined.before["equation"])
+    iterated = whitened(operator).refine(forcing)
+    refined = operator.refine(forcing)
+    for made in (iterated, refined):
+        np.testing.assert_allclose(made.predict(x=X, y=y), solution(X[:, None], y[None]), atol=1e-6)
+        assert float(made.after["equation"]) < 1e-6 * float(made.before["equation"])
+    np.testing.assert_allclose(iterated.coefficients, refined.coefficients, atol=1e-6)
     slabs = operator.refine(forcing, memory=1_000_000)
     np.testing.assert_allclose(slabs.coefficients, refined.coefficients, atol=1e-9)
 
@@ -200,6 +212,19 @@ def test_gauss_newton_from_nothing_reaches_the_floor_of_the_basis():
         made = single.predict(t=T, x=X)
     assert made.dtype == np.float32
     np.testing.assert_allclose(made, runs[3].predict(t=T, x=X), atol=1e-5)
+    for memory in (1 << 29, 1000):
+        iterated = whitened(operator).refine(inputs, steps=3, memory=memory)
+        np.testing.assert_allclose(iterated.predict(t=T, x=X), runs[3].predict(t=T, x=X), atol=1e-7)
+
+
+def test_systems_that_are_not_solved_to_their_end_are_said(caplog, monkeypatch):
+    operator = whitened(classical(Burgers(), {"t": 5, "x": 9}))
+    step = refine._step.__wrapped__
+    monkeypatch.setattr(refine, "ITERATIONS", 3)
+    monkeypatch.setattr(refine, "_step", eqx.filter_jit(lambda *given: step(*given)))  # nothing compiled is reused
+    refined = operator.refine([wave, wave])
+    assert "2 Gauss-Newton steps were not solved to their end" in caplog.text
+    assert np.all(refined.after["equation"] < refined.before["equation"])
 
 
 def test_coupled_fields_are_refined_and_nothing_gets_worse():
@@ -264,7 +289,7 @@ def test_a_function_whose_normal_equations_fail_stays_as_it_is(burgers, monkeypa
     step = refine._step.__wrapped__
     monkeypatch.setattr(refine, "_solve", lambda matrix, slope: jnp.full_like(slope, jnp.nan))
     monkeypatch.setattr(refine, "_step", eqx.filter_jit(lambda *given: step(*given)))  # nothing compiled is reused
-    refined = burgers.refine(values)
+    refined = burgers.refine(values, method="direct")
     np.testing.assert_allclose(refined.predict(t=T, x=X), before, rtol=1e-6)
 
 
@@ -313,6 +338,10 @@ def test_mistakes_elsewhere(burgers, reactor):
         burgers.evaluate(jnp.zeros(17), t=T, x=X)
     with pytest.raises(ValueError, match="weights are for equation; got t=0"):
         burgers.refine(wave, weights={"t=0": 2.0})
+    with pytest.raises(ValueError, match="method must be one of iterative, direct; got 'lucky'"):
+        burgers.refine(wave, method="lucky")
+    with pytest.raises(ValueError, match="needs a model that was trained with whitening"):
+        burgers.refine(wave, method="iterative")
     with pytest.raises(ValueError, match="nodes must give a positive number"):
         burgers.residual(wave, nodes={"t": 5})
     foreign = SpectralField(Domain(x=(0, 1)), sigma=1.0, tau=1.0, gamma=2.0).sample(KEY, 2)
