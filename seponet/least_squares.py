@@ -12,6 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+ROUNDING = 1e-11
+"""In float64, what is this small a part of its largest possible value can't be told from zero."""
+
 Many = PyTree[Float[Array, "functions ..."]]
 
 
@@ -24,7 +27,7 @@ def conjugate_gradients(
 
     - `push`, `pull`: products with A and with its transpose; they act on each function alone.
     - `target`: b.
-    - `tolerance`: a function is done when |A^T (A x - b)| has fallen by this factor.
+    - `tolerance`: a function is done when |A^T (A x - b)| has fallen by this factor, or is `ROUNDING` of |A| |A x - b|.
     - `most`: iterations, at the most.
     """
     slope = pull(target)
@@ -33,24 +36,26 @@ def conjugate_gradients(
     tiny = jnp.finfo(slope.dtype).tiny
 
     def unfinished(state: Any) -> Array:
-        _, _, _, length, count = state
-        return (count < most) & jnp.any(length > goal)
+        *_, busy, count = state
+        return (count < most) & jnp.any(busy)
 
     def iterate(state: Any) -> Any:
-        x, rest, direction, length, count = state
-        busy = length > goal
+        x, rest, direction, length, norm, busy, count = state
         seen = push(direction)
-        step = jnp.where(busy, length / jnp.maximum(_squares(seen), tiny), 0.0)
+        squares = _squares(seen)
+        step = jnp.where(busy, length / jnp.maximum(squares, tiny), 0.0)
+        x = x + _spread(step, x) * direction
         rest = jax.tree.map(lambda r, q: r - _spread(step, q) * q, rest, seen)
         slope = pull(rest)
         new = _squares(slope)
         turn = jnp.where(busy, new / jnp.maximum(length, tiny), 0.0)
-        moved = x + _spread(step, x) * direction
-        return moved, rest, slope + _spread(turn, slope) * direction, jnp.where(busy, new, length), count + 1
+        norm = jnp.maximum(norm, squares / jnp.maximum(_squares(direction), tiny))
+        busy = busy & (new > goal) & (new > ROUNDING**2 * norm * _squares(rest))
+        return x, rest, slope + _spread(turn, slope) * direction, new, norm, busy, count + 1
 
-    start = (jnp.zeros_like(slope), target, slope, length, jnp.asarray(0))
-    x, _, _, length, _ = jax.lax.while_loop(unfinished, iterate, start)
-    return x, length <= goal
+    start = (jnp.zeros_like(slope), target, slope, length, jnp.zeros_like(length), length > 0, jnp.asarray(0))
+    x, *_, busy, _ = jax.lax.while_loop(unfinished, iterate, start)
+    return x, ~busy
 
 
 def _squares(tree: Many) -> Float[Array, " functions"]:
