@@ -10,11 +10,11 @@ converged reference, and the coarse scheme like the one behind the paper's error
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from study import Cell, Finished, Study
+from study import Cell, Finished, Study, stated
 
 PROBLEMS = ("burgers", "diffusion_reaction", "advection", "nonlinear_diffusion")
 NETWORKS = ("seponet_quick", "seponet_paper", "deeponet")
@@ -106,13 +106,18 @@ def solve(name: str, who: str) -> Mapping[str, Any]:
     return {"seconds": seconds, "functions_per_second": count / seconds, "functions": count}
 
 
-def prepare() -> None:
-    from environments import prepare as install
+def prepare(todo: Sequence[Inference]) -> None:
+    if any(cell.who in PEERS for cell in todo):
+        from environments import prepare as install
 
-    install(PROBLEMS, "predict")
+        install(PROBLEMS, "predict")
 
 
-STUDY = Study("inference", cells(), measure, __file__, limit=240.0, prepare=prepare)
+def depends_on(cell: Inference) -> dict[str, Any]:
+    return {"model": stated(cell.problem)["model"]} if cell.who == "seponet_quick" else {}
+
+
+STUDY = Study("inference", cells(), measure, __file__, limit=240.0, settings=depends_on, prepare=prepare)
 
 NAMES = {
     "seponet_quick": "seponet, `quick` recipe",

@@ -10,11 +10,11 @@ Peers are installed from PyPI into environments of their own under `.cache/peers
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from study import Cell, Study
+from study import Cell, Study, stated
 
 PROBLEMS = ("burgers", "diffusion_reaction", "advection")
 WHO = ("seponet_paper", "reference", "deepxde_zcs", "deepxde")
@@ -153,15 +153,18 @@ def ours_quick(name: str) -> Mapping[str, Any]:
     }
 
 
-def prepare() -> None:
-    from environments import prepare as install
+def prepare(todo: Sequence[Peer]) -> None:
+    if any(not cell.who.startswith("seponet") for cell in todo):
+        from environments import prepare as install
 
-    install(PROBLEMS, "train")
+        install(PROBLEMS, "train")
 
 
-STUDY = Study(
-    "peers", cells(), measure, __file__, limit=LIMIT, settings=lambda cell: {"seconds": TRAINING}, prepare=prepare
-)
+def depends_on(cell: Peer) -> dict[str, Any]:
+    return {"recipe": stated(cell.problem)} if cell.who == "seponet_quick" else {"seconds": TRAINING}
+
+
+STUDY = Study("peers", cells(), measure, __file__, limit=LIMIT, settings=depends_on, prepare=prepare)
 
 
 def render() -> None:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +26,13 @@ from seponet.duration import parse_duration, show_duration
 
 GRACE = 30.0
 """Seconds that a cell may go on after the budget; then it is stopped, and not recorded."""
+
+
+def stated(problem: str, recipe: str = "quick") -> dict[str, Any]:
+    """What a packaged recipe says: a setting of the cells that are run with it."""
+    from seponet.recipe import PACKAGED
+
+    return tomllib.loads((PACKAGED / problem / f"{recipe}.toml").read_text())
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Study(Generic[C]):
     - `script`: the file that runs the study; `flags` are the arguments that choose it there.
     - `limit`: seconds after which a cell has failed.
     - `settings`: what a cell depends on beside its own settings; an outcome with other ones doesn't count.
-    - `prepare`: what has to be there before cells run, for which they should not pay.
+    - `prepare`: makes what has to be there before some cells run, for which they should not pay.
     """
 
     name: str
@@ -87,7 +95,7 @@ class Study(Generic[C]):
     flags: tuple[str, ...] = ()
     limit: float = 300.0
     settings: Callable[[C], Mapping[str, Any]] = lambda cell: {}
-    prepare: Callable[[], None] = lambda: None
+    prepare: Callable[[Sequence[C]], None] = lambda cells: None
 
     def finished(self) -> dict[str, Outcome]:
         """The outcomes of this study's cells that are stored, in the order of the cells."""
@@ -117,8 +125,7 @@ class Study(Generic[C]):
         # Not imported in the processes of cells, whose memory is measured.
         from seponet.cli.output import progress_bar
 
-        if cells:
-            self.prepare()
+        self.prepare(cells)
         deadline = time.monotonic() + (float("inf") if budget is None else budget)
         done = 0
         with progress_bar(self.name, quiet) as show:
