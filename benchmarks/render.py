@@ -59,7 +59,7 @@ def accuracy() -> list[str]:
             paper += f" in {figure.training_seconds:.0f} s"
         spread = f" ({_percent(min(errors))} to {_percent(max(errors))})" if len(errors) > 1 else ""
         mean = sum(errors) / len(errors)
-        name = _name(result["problem"]) + (", moves as its inputs do" if _invariant(result) else "")
+        name = _name(result["problem"]) + (", translations built in" if _invariant(result) else "")
         shown = [name, f"`{result['recipe']}`", f"**{_percent(mean)}**{spread}", f"{longest:.0f}"]
         lines.append(f"| {' | '.join([*shown, paper])} |")
     return lines
