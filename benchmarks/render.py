@@ -132,10 +132,13 @@ def step() -> list[str]:
         "| problem, points | here | reference | ratio | times the matmul bound |",
         "|---|---|---|---|---|",
     ]
+    # Products between long steps find cold caches; what the machine can do is the best that it did in the run.
+    best = max(row["gflops_matmul"] for row in found["rows"])
     for row in found["rows"]:
+        to_bound = row["ratio_to_bound"] * best / row["gflops_matmul"]
         lines.append(
             f"| {row['case'].replace('_', ' ')} | {row['ms']:.0f} ms | {row['ms_reference']:.0f} ms "
-            f"| **{row['ratio']:.2f}** | {row['ratio_to_bound']:.1f} |"
+            f"| **{row['ratio']:.2f}** | {to_bound:.1f} |"
         )
     return lines
 

@@ -5,7 +5,8 @@
 
 Same problem, rank, width, depth, 100 functions, CP decoder, Adam, the paper's soft conditions. Both do what a step of
 their trainer does: loss, gradient, update on a fixed batch. The matmul bound is the time of the contractions alone
-(linear terms fused, times three for the backward pass) at the rate that this machine reaches in the same run.
+(linear terms fused, times three for the backward pass) at the rate that this machine reaches between the steps; README
+takes the highest rate of the run.
 """
 
 import argparse
