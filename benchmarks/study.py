@@ -28,11 +28,11 @@ GRACE = 30.0
 """Seconds that a cell may go on after the budget; then it is stopped, and not recorded."""
 
 
-def stated(problem: str, recipe: str = "quick") -> dict[str, Any]:
-    """What a packaged recipe says: a setting of the cells that are run with it."""
+def stated(problem: str) -> dict[str, Any]:
+    """What the `quick` recipe of a problem says: a setting of the cells that are run with it."""
     from seponet.recipe import PACKAGED
 
-    return tomllib.loads((PACKAGED / problem / f"{recipe}.toml").read_text())
+    return tomllib.loads((PACKAGED / problem / "quick.toml").read_text())
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def test_a_saved_operator_moves_as_before(tmp_path):
     ("problem", "changes", "sentence"),
     [
         ("burgers", {"invariant": "t"}, "needs a periodic axis, and t is an interval"),
-        ("burgers", {"invariant": "z"}, "z"),
+        ("burgers", {"invariant": "z"}, "there is no axis 'z'"),
         ("burgers", {"rank": {"t": 4, "x": 8}}, "an odd rank along x"),
         ("burgers", {"decoder": "cp", "rank": 9}, "decoder = 'tucker'"),
         ("burgers", {"trunk": "mlp"}, "trunk = 'fourier'"),
@@ -100,5 +100,4 @@ def test_an_equation_that_knows_its_place_is_refused():
 
     with pytest.raises(ValueError, match="looks the same everywhere; 'equation' depends on x"):
         nn.build(Pinned(), key=KEY, **SMALL)
-    assert "x" in zoo.KdV().domain.names
     assert nn.build(zoo.KdV(), key=KEY, **SMALL).translation is not None

@@ -264,6 +264,11 @@ def test_history_shows_terms_and_each_validation_once(tmp_path: Path) -> None:
     assert np.allclose(validation.lines[0].get_ydata(), [40, 20, 10])
     assert np.allclose(validation.lines[1].get_ydata(), 7.51)
     assert len(plots.draw_history(make_history(validated=False)).axes) == 1
+    small = [entry | {"validation": entry["validation"] / 200} for entry in make_history()]
+    figure = plots.draw_history(small, paper_error=0.0751)
+    figure.canvas.draw()
+    labels = {label.get_text() for label in figure.axes[1].get_yticklabels()}
+    assert {"0.1", "1", "10"} <= labels
     check_png(plots.plot_history(make_history(), tmp_path / "history.png"))
     with pytest.raises(ValueError, match="no history"):
         plots.draw_history([])

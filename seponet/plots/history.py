@@ -54,6 +54,13 @@ def _draw_losses(axes: Axes, history: Sequence[Entry]) -> None:
         axes.legend(fontsize=TICK, frameon=False, ncols=2 if len(names) > 5 else 1)
 
 
+class _Plain(LogFormatter):
+    """The labels that fit on a logarithmic axis, but 0.1 rather than 1e-01."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:g}" if LogFormatter.__call__(self, x, pos) else ""
+
+
 def _draw_validation(axes: Axes, measured: list[tuple[float, float]], paper_error: float | None) -> None:
     seconds = measured[-1][0]
     unit, name = (3600, "hours") if seconds > 2 * 3600 else (60, "minutes") if seconds > 300 else (1, "seconds")
@@ -62,8 +69,8 @@ def _draw_validation(axes: Axes, measured: list[tuple[float, float]], paper_erro
     style_lines(axes, f"validation, {percent(last)} at the end", f"{name} of training", "mean relative $L^2$ error (%)")
     axes.set_yscale("log")
     axes.set_xlim(left=0)
-    axes.yaxis.set_major_formatter(LogFormatter())
-    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.5)))
+    axes.yaxis.set_major_formatter(_Plain())
+    axes.yaxis.set_minor_formatter(_Plain(minor_thresholds=(1.2, 0.5)))
     if paper_error is not None:
         label = f"the paper's at its end, {percent(paper_error)}"
         axes.axhline(100 * paper_error, color=LINES[1], linewidth=1.2, linestyle="--", label=label)
