@@ -117,7 +117,7 @@ def changes_of(cell: Ablation) -> Mapping[str, Any]:
 def measure(cell: Ablation) -> Mapping[str, Any]:
     from training import train_for
 
-    from seponet.recipe import Recipe
+    from seponet.training.recipe import Recipe
 
     return train_for(problem_of(cell), Recipe().changed(changes_of(cell)), BUDGET, "validation")
 

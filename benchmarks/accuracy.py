@@ -17,10 +17,10 @@ from typing import Any
 from results import RESULTS, machine, store
 
 import seponet
-from seponet.folder import RunFolder
+from seponet.evaluation.report import evaluation_report
 from seponet.problems import PROBLEMS
-from seponet.recipe import load_recipe
-from seponet.report import evaluation_report
+from seponet.runs.folder import RunFolder
+from seponet.runs.recipes import load_recipe
 
 
 def recipe_hash(problem: str, recipe: str) -> str:

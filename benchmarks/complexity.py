@@ -59,10 +59,11 @@ def cost(model: str, size: Mapping[str, int], variable: str) -> dict[str, float]
     import jax.numpy as jnp
 
     from seponet import Problem, nn
-    from seponet.calculus import evaluate
-    from seponet.conditions import Value
-    from seponet.domain import Domain, multi_index
-    from seponet.expression import Symbol
+    from seponet.calculus.evaluate import evaluate
+    from seponet.derivatives import multi_index
+    from seponet.domain import Domain
+    from seponet.equations.conditions import Value
+    from seponet.equations.symbols import Symbol
     from seponet.functions import GaussianField
     from seponet.locations import Grid
 

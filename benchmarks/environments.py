@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from seponet.machine import available_memory
+from seponet._machine import available_memory
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parent / ".cache" / "peers"
@@ -52,10 +52,10 @@ def task_file(name: str, what: str) -> Path:
     """The task of a problem: "train", with reference solutions, or "predict", on 101 points along each axis."""
     import jax
 
+    from seponet.evaluation.testset import draw_functions, load_testset
     from seponet.locations import Grid
     from seponet.problems import PROBLEMS
-    from seponet.recipe import load_recipe
-    from seponet.testset import draw_functions, load_testset
+    from seponet.runs.recipes import load_recipe
 
     path = FOLDER / "tasks" / f"{name}-{what}.npz"
     if path.exists():

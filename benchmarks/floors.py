@@ -15,12 +15,13 @@ import numpy as np
 from results import machine, store
 
 from seponet import nn
-from seponet.metrics import compare, predict_fields
+from seponet.calculus.collocation import quadrature_nodes
+from seponet.calculus.model import FixedCoefficients
+from seponet.evaluation.errors import compare, predict_fields
+from seponet.evaluation.testset import grid_of, load_testset
+from seponet.operator.refinement import gauss_newton
 from seponet.problems import PROBLEMS
-from seponet.recipe import load_recipe, recipes_of
-from seponet.refine import gauss_newton, quadrature_nodes
-from seponet.solution import Solution
-from seponet.testset import grid_of, load_testset
+from seponet.runs.recipes import load_recipe, recipes_of
 
 MEMORY = 2 << 30
 THINNING = {"nonlinear_diffusion": 5}
@@ -41,7 +42,7 @@ def floor(name: str, recipe: str, functions: int, steps: int = 3) -> dict[str, o
         refined, *_ = gauss_newton(model, testset.inputs, coefficients, {}, nodes, 1, MEMORY)
         with jax.enable_x64(True):
             coefficients = jnp.asarray(refined)
-            fields = predict_fields(Solution(model, coefficients), testset.inputs, grid_of(testset))
+            fields = predict_fields(FixedCoefficients(model, coefficients), testset.inputs, grid_of(testset))
         found = {field: np.asarray(v) for field, v in zip(problem.fields, fields, strict=True)}
         exact = {field: testset.solution(field) for field in problem.fields}
         errors.append(float(np.mean(compare(found, exact).relative_l2)))

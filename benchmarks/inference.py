@@ -46,7 +46,7 @@ def measure(cell: Inference) -> Mapping[str, Any]:
 
 
 def settings(problem: str) -> dict[str, Any]:
-    from seponet.recipe import load_recipe
+    from seponet.runs.recipes import load_recipe
 
     model = load_recipe("paper", problem).model
     return {
@@ -70,10 +70,10 @@ def predict(name: str, who: str) -> Mapping[str, Any]:
     from peer import peak_bytes, time_prediction
 
     from seponet import nn
-    from seponet.operator import Operator
+    from seponet.evaluation.testset import draw_functions
+    from seponet.operator.operator import Operator
     from seponet.problems import PROBLEMS as KNOWN
-    from seponet.recipe import load_recipe
-    from seponet.testset import draw_functions
+    from seponet.runs.recipes import load_recipe
 
     problem = KNOWN[name]()
     recipe = load_recipe("quick" if who == "seponet_quick" else "paper", name)
@@ -87,8 +87,8 @@ def predict(name: str, who: str) -> Mapping[str, Any]:
 
 def solve(name: str, who: str) -> Mapping[str, Any]:
     """A solver, batched over the functions as it comes."""
+    from seponet.evaluation.testset import draw_functions
     from seponet.problems import PROBLEMS as KNOWN
-    from seponet.testset import draw_functions
 
     problem, count = KNOWN[name](), SOLVED.get(name, 10)
     inputs, points = draw_functions(problem, "test", count), grid(problem)

@@ -23,15 +23,15 @@ from navier_stokes_figures import draw_film, draw_scatter, draw_snapshots
 from results import machine, store
 
 import seponet
-from seponet.composition import advance_inputs
-from seponet.folder import RunFolder
+from seponet.evaluation.errors import compare
+from seponet.evaluation.testset import TestSet, load_testset
 from seponet.functions import Functions
-from seponet.galerkin import Galerkin
-from seponet.metrics import compare
+from seponet.losses.spectral import SpectralResidual
+from seponet.operator.rollout import advance_inputs
 from seponet.problems.navier_stokes import VELOCITY, NavierStokes
-from seponet.recipe import load_recipe
-from seponet.sampling import Sampler
-from seponet.testset import TestSet, load_testset
+from seponet.runs.folder import RunFolder
+from seponet.runs.recipes import load_recipe
+from seponet.training.sampling import Sampler
 
 Velocity = dict[str, np.ndarray]
 
@@ -65,7 +65,7 @@ def relative_residual(model: Any, inputs: Any) -> jax.Array:
     """The residual in the norm of a velocity, over that of the initial state and slope alone: 1 is no better."""
     counts = {"t": 6, "x": 80, "y": 80}
     nodes = Sampler.of(model.problem.domain, counts, "gauss").draw(jax.random.key(0), (None,) * 3)
-    judge, count = Galerkin({"equation_vorticity": 1.0}), len(inputs["u"])
+    judge, count = SpectralResidual({"equation_vorticity": 1.0}), len(inputs["u"])
     own = judge.table(model, inputs, nodes, model.coefficients(model.encode(inputs)), count)[0]
     return jnp.sqrt(own / judge.table(model, inputs, nodes, None, count)[0])
 

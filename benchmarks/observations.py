@@ -17,13 +17,15 @@ import numpy as np
 from results import RESULTS, machine, store
 
 from seponet import Operator
-from seponet.metrics import compare, measure
+from seponet.evaluation.errors import compare, measure
+from seponet.evaluation.testset import load_testset
+from seponet.functions import as_callable
 from seponet.plots.style import LINES, TICK, new_figure, save_figure, style_lines
 from seponet.problems import PROBLEMS
-from seponet.recipe import Recipe, load_recipe
-from seponet.reference import as_callable, solve_heat
-from seponet.testset import load_testset
-from seponet.trainer import train_model
+from seponet.reference import solve_heat
+from seponet.runs.recipes import load_recipe
+from seponet.training.loop import train_model
+from seponet.training.recipe import Recipe
 
 POINTS, FUNCTIONS = (8, 16, 32), (5, 20, 50, 100)
 RANKS, SHOWN = (1, 2, 3, 5, 10, 20, 50), (1, 2, 5, 10, 50)

@@ -22,15 +22,17 @@ import optax
 from results import RESULTS, machine, store
 
 from seponet import nn
+from seponet.evaluation.errors import compare, measure
+from seponet.evaluation.testset import TestSet, load_testset
 from seponet.locations import Grid
-from seponet.metrics import compare, measure
 from seponet.nn.fixed import trainable
-from seponet.plan import choose_slab
 from seponet.plots.style import LINES, TICK, new_figure, save_figure, style_lines
 from seponet.problems import PROBLEMS
-from seponet.recipe import Recipe, load_recipe
-from seponet.step import Batch, Stepper, TrainState
-from seponet.testset import TestSet, load_testset
+from seponet.runs.recipes import load_recipe
+from seponet.training.cost import choose_slab
+from seponet.training.recipe import Recipe
+from seponet.training.state import Batch, TrainState
+from seponet.training.step import TrainStep
 
 CASES = ("diffusion_reaction", "burgers")
 POINTS, EVERY = 32, 250
@@ -66,7 +68,7 @@ def sensed(functions: Any, sensors: int) -> jax.Array:
     return functions(Grid((axis,), (jnp.linspace(0.0, 1.0, sensors),)))
 
 
-def run_ours(stepper: Stepper, steps: int, error: Callable[[Any], float]) -> Curve:
+def run_ours(stepper: TrainStep, steps: int, error: Callable[[Any], float]) -> Curve:
     state, curve = stepper.start(), Curve()
     while (done := int(state.step)) <= steps:
         curve.append({"step": done, "error": error(stepper.model(state))})
@@ -75,7 +77,7 @@ def run_ours(stepper: Stepper, steps: int, error: Callable[[Any], float]) -> Cur
 
 
 def run_theirs(
-    name: str, model: Any, stepper: Stepper, sensors: int, steps: int, error: Callable[[Any], float]
+    name: str, model: Any, stepper: TrainStep, sensors: int, steps: int, error: Callable[[Any], float]
 ) -> Curve:
     """Their loss and their update, on the batches of our stepper."""
     from separable_operator_networks import pde, train
@@ -103,7 +105,7 @@ def their_batch(batch: Batch, sensors: int) -> tuple[Any, ...]:
     return t, x, [t, t], ends, zero, x, sensed(batch.inputs["u"], sensors)
 
 
-def compare_first(name: str, stepper: Stepper, theirs: Any, sensors: int) -> dict[str, float]:
+def compare_first(name: str, stepper: TrainStep, theirs: Any, sensors: int) -> dict[str, float]:
     """The losses of both on the first batch, and how far our gradient is from theirs, relative to its length."""
     from separable_operator_networks import pde
 
@@ -135,8 +137,8 @@ def follow(name: str, steps: int) -> dict[str, Any]:
     def error(model: Any) -> float:
         return float(np.mean(measure(model, testset).relative_l2))
 
-    def stepper(model: Any) -> Stepper:
-        return Stepper(model, recipe.train, choose_slab(model, recipe.train.functions), jax.random.key(1))
+    def stepper(model: Any) -> TrainStep:
+        return TrainStep(model, recipe.train, choose_slab(model, recipe.train.functions), jax.random.key(1))
 
     sensors = recipe.model.sensors
     reference = make_theirs(name, recipe, 0)

@@ -62,7 +62,7 @@ def measure(cell: Peer) -> Mapping[str, Any]:
 
 def settings(problem: str, points: int, mode: str) -> dict[str, Any]:
     """What a driver is told, from the paper's recipe."""
-    from seponet.recipe import load_recipe
+    from seponet.runs.recipes import load_recipe
 
     recipe = load_recipe("paper", problem)
     weights = recipe.train.weights
@@ -90,16 +90,16 @@ def ours_paper(name: str, points: int) -> Mapping[str, Any]:
     from peer import fit, peak_bytes, time_steps
 
     from seponet import nn
-    from seponet.metrics import measure as errors_of
-    from seponet.plan import choose_slab
+    from seponet.evaluation.errors import measure as errors_of
+    from seponet.evaluation.testset import load_testset
     from seponet.problems import PROBLEMS as KNOWN
-    from seponet.recipe import load_recipe
-    from seponet.step import Stepper
-    from seponet.testset import load_testset
+    from seponet.runs.recipes import load_recipe
+    from seponet.training.cost import choose_slab
+    from seponet.training.step import TrainStep
 
     recipe = load_recipe("paper", name).changed({"train.points": points})
     model = nn.build(KNOWN[name](), recipe.model, key=jax.random.key(0))
-    stepper = Stepper(model, recipe.train, choose_slab(model, recipe.train.functions), jax.random.key(1))
+    stepper = TrainStep(model, recipe.train, choose_slab(model, recipe.train.functions), jax.random.key(1))
     box = [stepper.start()]
 
     def advance(steps: int) -> None:
@@ -120,11 +120,11 @@ def ours_quick(name: str) -> Mapping[str, Any]:
     import numpy as np
     from peer import peak_bytes
 
-    from seponet.metrics import measure as errors_of
+    from seponet.evaluation.errors import measure as errors_of
+    from seponet.evaluation.testset import load_testset
     from seponet.problems import PROBLEMS as KNOWN
-    from seponet.recipe import load_recipe
-    from seponet.testset import load_testset
-    from seponet.trainer import train_model
+    from seponet.runs.recipes import load_recipe
+    from seponet.training.loop import train_model
 
     recipe = load_recipe("quick", name)
     recipe = dataclasses.replace(recipe, train=dataclasses.replace(recipe.train, validate=0.3))

@@ -21,11 +21,11 @@ import numpy as np
 from results import machine, store
 
 import seponet
-from seponet.folder import RunFolder
-from seponet.metrics import compare
-from seponet.operator import Operator
+from seponet.evaluation.errors import compare
+from seponet.evaluation.testset import load_testset
+from seponet.operator.operator import Operator
 from seponet.problems import PROBLEMS, name_of
-from seponet.testset import load_testset
+from seponet.runs.folder import RunFolder
 
 FUNCTIONS = {"nonlinear_diffusion": 20}
 """To predict and refine, where a hundred would take long."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from seponet.recipe import load_recipe
+from seponet.runs.recipes import load_recipe
 
 METRICS = {"relative_l2_percent": 0.01, "rmse_e-2": 0.01, "memory_gb": 1e9, "hours_a100": 3600.0}
 """The table's units in ours: fractions, bytes, seconds."""

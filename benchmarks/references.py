@@ -9,8 +9,8 @@ import time
 import numpy as np
 from results import machine, store
 
+from seponet.evaluation.testset import load_testset
 from seponet.problems import PROBLEMS, NavierStokes
-from seponet.testset import load_testset
 
 TARGETS = {
     "diffusion_reaction": 1e-4,

@@ -12,7 +12,7 @@ from typing import Any
 from results import RESULTS
 from tables import seconds
 
-from seponet.paper import FIGURES, NAVIER_STOKES_LONG
+from seponet.problems.published import FIGURES, NAVIER_STOKES_LONG
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"

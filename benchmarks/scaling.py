@@ -57,7 +57,7 @@ def cells() -> tuple[Size, ...]:
 
 def recipe_of(cell: Size) -> Any:
     """The paper's recipe with another size, model or decoder."""
-    from seponet.recipe import load_recipe
+    from seponet.runs.recipes import load_recipe
 
     base = load_recipe("paper", cell.problem)
     changes: dict[str, Any] = {"train.points": cell.points, "train.functions": cell.functions}
@@ -77,20 +77,20 @@ def prepare(cell: Size) -> tuple[Any, Any]:
     import jax
 
     from seponet import nn
-    from seponet.plan import choose_slab, plan
     from seponet.problems import PROBLEMS as KNOWN
-    from seponet.step import Stepper
+    from seponet.training.cost import choose_slab, estimate_cost
+    from seponet.training.step import TrainStep
 
     recipe = recipe_of(cell)
     model = nn.build(KNOWN[cell.problem](), recipe.model, key=jax.random.key(0))
     slab = recipe.train.slab or choose_slab(model, cell.functions)
-    stepper = Stepper(model, recipe.train, slab, jax.random.key(1))
-    return stepper, plan(model, cell.functions, cell.points, slab, stepper)
+    stepper = TrainStep(model, recipe.train, slab, jax.random.key(1))
+    return stepper, estimate_cost(model, cell.functions, cell.points, slab, stepper)
 
 
 def predict(cell: Size, finished: Finished) -> Mapping[str, Any] | None:
     """The cost by `plan`, in proportion to the largest measured cell of the same problem and model."""
-    from seponet.machine import available_memory, matmul_rate
+    from seponet._machine import available_memory, matmul_rate
 
     _, cost = prepare(cell)
     kin = [
@@ -127,7 +127,7 @@ def measure(cell: Size) -> Mapping[str, Any]:
     import jax
     import jax.numpy as jnp
 
-    from seponet.machine import peak_memory_bytes
+    from seponet._machine import peak_memory_bytes
 
     before = peak_memory_bytes()
     stepper, cost = prepare(cell)

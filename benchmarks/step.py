@@ -26,10 +26,11 @@ import optax
 from results import RESULTS, machine, store
 
 from seponet import nn
-from seponet.plan import choose_slab, plan
 from seponet.problems import PROBLEMS
-from seponet.recipe import Recipe, load_recipe
-from seponet.step import Stepper
+from seponet.runs.recipes import load_recipe
+from seponet.training.cost import choose_slab, estimate_cost
+from seponet.training.recipe import Recipe
+from seponet.training.step import TrainStep
 
 CASES = {
     "diffusion_reaction 128^2": ("diffusion_reaction", 128, 0.18),
@@ -44,8 +45,8 @@ def ours(name: str, points: int, block: int, functions: int = 100) -> tuple[Call
     """One step of our trainer with the paper's recipe, and the plan of its cost."""
     recipe: Recipe = load_recipe("paper", name).changed({"train.points": points, "train.functions": functions})
     model = nn.build(PROBLEMS[name](), recipe.model, key=jax.random.key(0))
-    cost = plan(model, functions, points)
-    stepper = Stepper(model, recipe.train, cost.slab, jax.random.key(1))
+    cost = estimate_cost(model, functions, points)
+    stepper = TrainStep(model, recipe.train, cost.slab, jax.random.key(1))
     state = stepper.start()
     state, _ = stepper.run(state, jnp.asarray(1))
     box = [state]
@@ -151,7 +152,7 @@ def memory(name: str, points: int, functions: int) -> dict[str, Any]:
     recipe = load_recipe("paper", name).changed({"train.points": points, "train.functions": functions})
     model = nn.build(PROBLEMS[name](), recipe.model, key=jax.random.key(0))
     slab = choose_slab(model, functions)
-    stepper = Stepper(model, recipe.train, slab, jax.random.key(1))
+    stepper = TrainStep(model, recipe.train, slab, jax.random.key(1))
     began = time.perf_counter()
     size = stepper.memory()
     seconds = time.perf_counter() - began

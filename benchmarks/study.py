@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 from results import RESULTS, machine, store
 
-from seponet.duration import parse_duration, show_duration
+from seponet._text import parse_duration, show_duration
 
 GRACE = 30.0
 """Seconds that a cell may go on after the budget; then it is stopped, and not recorded."""
@@ -30,7 +30,7 @@ GRACE = 30.0
 
 def stated(problem: str) -> dict[str, Any]:
     """What the `quick` recipe of a problem says: a setting of the cells that are run with it."""
-    from seponet.recipe import PACKAGED
+    from seponet.runs.recipes import PACKAGED
 
     return tomllib.loads((PACKAGED / problem / "quick.toml").read_text())
 

@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from seponet import nn
-from seponet.machine import peak_memory_bytes
-from seponet.metrics import measure
-from seponet.plan import choose_slab
+from seponet._machine import peak_memory_bytes
+from seponet.evaluation.errors import measure
+from seponet.evaluation.testset import load_testset
 from seponet.problems import PROBLEMS
-from seponet.recipe import Recipe
-from seponet.step import Stepper
-from seponet.testset import load_testset
-from seponet.trainer import Diverged, train_model
+from seponet.training.cost import choose_slab
+from seponet.training.loop import Diverged, train_model
+from seponet.training.recipe import Recipe
+from seponet.training.step import TrainStep
 
 CALIBRATION = 2.0
 """Seconds of trial steps."""
@@ -45,7 +45,7 @@ def step_seconds(problem: Any, recipe: Recipe) -> float:
     """Processor seconds of a training step."""
     model = nn.build(problem, recipe.model, key=jax.random.key(0))
     slab = recipe.train.slab or choose_slab(model, recipe.train.functions)
-    stepper = Stepper(model, recipe.train, slab, jax.random.key(0))
+    stepper = TrainStep(model, recipe.train, slab, jax.random.key(0))
     state, count, total = stepper.start(), 0, 0.0
     state, _ = stepper.run(state, jnp.asarray(1))
     jax.block_until_ready(state.step)

@@ -18,15 +18,16 @@ from typing import Any
 
 import numpy as np
 import scipy.fft
+from exponential import solve_semilinear
 from results import machine, store
 
 import seponet
 from seponet import Problem
-from seponet.functions import Functions
-from seponet.recipe import load_recipe
-from seponet.reference import as_callable, sine_coefficients, solve_semilinear
-from seponet.report import evaluation_report
-from seponet.testset import load_testset
+from seponet.evaluation.report import evaluation_report
+from seponet.evaluation.testset import load_testset
+from seponet.functions import Functions, as_callable
+from seponet.reference import sine_coefficients
+from seponet.runs.recipes import load_recipe
 
 sys.path.append(str(Path(__file__).parent.parent))
 from tests import zoo

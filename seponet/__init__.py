@@ -7,38 +7,38 @@ if TYPE_CHECKING:
     from . import functions as functions
     from . import nn as nn
     from . import problems as problems
-    from .conditions import Derivative as Derivative
-    from .conditions import Residual as Residual
-    from .conditions import Robin as Robin
-    from .conditions import Value as Value
     from .domain import Domain as Domain
     from .domain import Interval as Interval
     from .domain import Periodic as Periodic
+    from .equations.conditions import Derivative as Derivative
+    from .equations.conditions import Residual as Residual
+    from .equations.conditions import Robin as Robin
+    from .equations.conditions import Value as Value
+    from .equations.problem import Problem as Problem
     from .locations import Grid as Grid
     from .locations import Points as Points
-    from .operator import Operator as Operator
-    from .problem import Problem as Problem
-    from .run import load as load
-    from .run import train as train
+    from .operator.operator import Operator as Operator
+    from .operator.operator import load as load
+    from .runs.train import train as train
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for, so that `seponet --help` does not wait for JAX.
 _MODULES = ("functions", "nn", "problems")
 _HOMES = {
-    "Derivative": "conditions",
+    "Derivative": "equations.conditions",
     "Domain": "domain",
     "Grid": "locations",
     "Interval": "domain",
-    "Operator": "operator",
+    "Operator": "operator.operator",
     "Periodic": "domain",
     "Points": "locations",
-    "Problem": "problem",
-    "Residual": "conditions",
-    "Robin": "conditions",
-    "Value": "conditions",
-    "load": "run",
-    "train": "run",
+    "Problem": "equations.problem",
+    "Residual": "equations.conditions",
+    "Robin": "equations.conditions",
+    "Value": "equations.conditions",
+    "load": "operator.operator",
+    "train": "runs.train",
 }
 
 

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-MultiIndex = tuple[tuple[str, int], ...]
-"""A derivative: axes with their orders, sorted by axis, zero orders left out. `s_txx` is (("t", 1), ("x", 2))."""
+from .derivatives import MultiIndex
 
 
 @dataclass(frozen=True)
@@ -124,35 +123,3 @@ def _tokens(word: str, names: tuple[str, ...]) -> list[str] | None:
                 rest = tail
                 break
     return tokens
-
-
-def order(alpha: MultiIndex, axis: str) -> int:
-    """The order of `alpha` along `axis`."""
-    return dict(alpha).get(axis, 0)
-
-
-def multi_index(**orders: int) -> MultiIndex:
-    """`multi_index(t=1, x=2)` is the derivative `s_txx`."""
-    return tuple(sorted((name, n) for name, n in orders.items() if n))
-
-
-def add(alpha: MultiIndex, beta: MultiIndex) -> MultiIndex:
-    """The composition of two derivatives."""
-    names = dict(alpha) | dict(beta)
-    return multi_index(**{name: order(alpha, name) + order(beta, name) for name in names})
-
-
-@dataclass(frozen=True)
-class Trace:
-    """The linear functional f -> sum_m weights[m] f^(m)(at) at one place of an axis.
-
-    A value is `Trace(0.0, (1.0,))`, a derivative `Trace(0.0, (0.0, 1.0))`, a Robin condition `Trace(0.0, (a, b))`.
-    """
-
-    at: float
-    weights: tuple[float, ...]
-
-    @property
-    def order(self) -> int:
-        """The highest derivative it takes."""
-        return len(self.weights) - 1

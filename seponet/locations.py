@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .domain import Domain, MultiIndex
+from .derivatives import MultiIndex
+from .domain import Domain
 
 
 class Grid(eqx.Module):
@@ -108,7 +109,7 @@ class Points(eqx.Module):
         return Points(self.names, tuple(jax.lax.dynamic_slice_in_dim(p, start, size) for p in self.points))
 
 
-Where = Grid | Points
+Location = Grid | Points
 
-Evaluator = Callable[[Where, MultiIndex], Array]
+Evaluable = Callable[[Location, MultiIndex], Array]
 """A batch of functions: where, which derivative -> `[functions, ...]`."""

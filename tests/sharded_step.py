@@ -8,8 +8,8 @@ import numpy as np
 import zoo
 from jax.sharding import AxisType
 
-from seponet.recipe import TrainConfig
-from seponet.step import Stepper
+from seponet.training.config import TrainConfig
+from seponet.training.step import TrainStep
 
 
 def main(output: str, devices: str, process: str, address: str) -> None:
@@ -18,7 +18,7 @@ def main(output: str, devices: str, process: str, address: str) -> None:
     if address:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(address, num_processes=2, process_id=int(process))
-    stepper = Stepper(zoo.small(zoo.KdV()), TrainConfig(functions=8, points=6), 3, jax.random.key(0))
+    stepper = TrainStep(zoo.small(zoo.KdV()), TrainConfig(functions=8, points=6), 3, jax.random.key(0))
 
     @eqx.filter_jit
     def differentiate(state):

@@ -172,7 +172,7 @@ def test_the_papers_tables_are_read_in_our_units():
 def test_a_compressed_schedule_ends_where_the_whole_one_does():
     from training import compressed
 
-    from seponet.recipe import load_recipe
+    from seponet.runs.recipes import load_recipe
 
     paper = load_recipe("paper", "burgers")
     short = compressed(paper, 2000)
@@ -241,7 +241,8 @@ def test_figures_are_small():
 @pytest.mark.parametrize("path", sorted((FOLDER / "results").glob("accuracy_*.json")), ids=lambda path: path.stem)
 def test_stored_errors_are_of_the_recipes_that_are_shipped(path):
     """Settings that have come since must have their defaults."""
-    from seponet.recipe import Recipe, flat, load_recipe
+    from seponet.runs.recipes import load_recipe
+    from seponet.training.recipe import Recipe, flat
 
     stored = json.loads(path.read_text())
     then, now = flat(stored["settings"]), flat(load_recipe(stored["recipe"], stored["problem"]).to_dict())

@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 from zoo import ZOO, AnisotropicHeat, Brusselator, KdV, Pendulum, Plate, Reactor, quick_jit, random_grid, small
 
 from seponet import Grid
-from seponet.calculus import evaluate, residuals
-from seponet.domain import multi_index
-from seponet.expression import Symbol
+from seponet.calculus.evaluate import evaluate, residuals
+from seponet.derivatives import multi_index
+from seponet.equations.symbols import Symbol
 from seponet.nn import CP, MLP, Constant, DeepONet, NetworkTrunk, SepONet, Tucker
 
 CP_SOFT: dict[str, Any] = {}

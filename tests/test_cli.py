@@ -17,7 +17,7 @@ import zoo
 
 from seponet.cli import main
 from seponet.cli.evaluate import show_report
-from seponet.operator import Operator
+from seponet.operator.operator import Operator
 from seponet.problems import Burgers
 
 ROOT = Path(__file__).parents[1]

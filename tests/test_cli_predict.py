@@ -8,7 +8,7 @@ import xarray as xr
 import zoo
 
 from seponet.cli import main
-from seponet.operator import Operator
+from seponet.operator.operator import Operator
 
 T, X = np.linspace(0, 1, 6), np.linspace(0, 1, 9)
 UNEVEN = X**2

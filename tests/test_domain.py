@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from seponet import Domain, Grid, Interval, Periodic, Points
-from seponet.domain import Trace, add, multi_index, order
+from seponet.derivatives import Trace, compose, multi_index, order_along
 
 DOMAIN = Domain(t=(0, 2), x=Periodic(-1, 1), theta=Interval(0.0, 3.0))
 
@@ -68,9 +68,9 @@ def test_an_unknown_axis_names_the_known_ones():
 def test_multi_indices():
     alpha = multi_index(x=2, t=1, y=0)
     assert alpha == (("t", 1), ("x", 2))
-    assert [order(alpha, name) for name in "txy"] == [1, 2, 0]
-    assert add(alpha, multi_index(x=1, y=3)) == multi_index(t=1, x=3, y=3)
-    assert add(alpha, ()) == alpha
+    assert [order_along(alpha, name) for name in "txy"] == [1, 2, 0]
+    assert compose(alpha, multi_index(x=1, y=3)) == multi_index(t=1, x=3, y=3)
+    assert compose(alpha, ()) == alpha
     assert Trace(0.0, (0.0, 0.0, 1.0)).order == 2
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from seponet import Domain, Grid
-from seponet.constraints import value_of
-from seponet.domain import multi_index
-from seponet.expression import Expression, Symbol, Vocabulary
+from seponet.calculus.lift import value_of
+from seponet.derivatives import multi_index
+from seponet.equations.expression import Expression
+from seponet.equations.symbols import Symbol, Vocabulary
 from seponet.functions import Scalar, SpectralField, Vector
 
 DOMAIN = Domain(t=(0, 1), x=(0, 1))

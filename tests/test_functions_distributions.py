@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 from zoo import BOX, CIRCLE, LINE, TORUS
 
-from seponet.domain import Domain, Periodic, multi_index
-from seponet.functions import (
-    Bumps,
-    GaussianField,
-    Positive,
-    Scalar,
-    SolenoidalField,
-    SpectralField,
-    Vector,
-)
+from seponet.derivatives import multi_index
+from seponet.domain import Domain, Periodic
+from seponet.functions import Bumps, GaussianField, Positive, Scalar, SolenoidalField, SpectralField, Vector
 from seponet.locations import Grid
 
 KEY = jax.random.key(0)

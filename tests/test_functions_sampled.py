@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from seponet.domain import Domain, Periodic, multi_index
+from seponet.derivatives import multi_index
+from seponet.domain import Domain, Periodic
 from seponet.functions import Sampled
 from seponet.locations import Grid, Points
 

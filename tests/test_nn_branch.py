@@ -9,8 +9,8 @@ import pytest
 from seponet import nn
 from seponet.nn.branch import Branch, Constant
 from seponet.nn.cnn import CNN
+from seponet.nn.coordinate_maps import Chain
 from seponet.nn.encoders import PCA, Flatten, Standardise
-from seponet.nn.features import Chain
 from seponet.nn.fixed import Fixed, trainable
 from seponet.nn.linear import Linear
 from seponet.problems import Advection, Burgers

@@ -10,8 +10,8 @@ import pytest
 from zoo import AnisotropicHeat, Brusselator, KdV, Plate, Poisson, Reactor, Wave, quick_jit, random_grid, small
 
 from seponet import nn
-from seponet.calculus import evaluate
-from seponet.expression import Symbol
+from seponet.calculus.evaluate import evaluate
+from seponet.equations.symbols import Symbol
 from seponet.nn import CP, BasisTrunk, Constant, DeepONet, NetworkTrunk, RepeatedDeepONet, SepONet, Tucker
 
 S = Symbol("field", "s")
@@ -71,8 +71,8 @@ def test_cp_for_few_functions_is_the_same_without_laying_out_the_basis(functions
     contract = jax.jit(lambda c: CP(4).contract(c, tables, [(-2.0, (0, 1, 1))], True))
     expected = -2 * np.einsum("fk,kx,ky,kz->fxyz", coefficients, tables[0][0], tables[1][1], tables[2][1])
     np.testing.assert_allclose(contract(coefficients), expected, rtol=1e-12, atol=1e-12)
-    laid_out = "f64[4,5,6,16]" in str(jax.make_jaxpr(contract)(coefficients))
-    assert laid_out == (functions > 16)
+    materialised_rank = "f64[4,5,6,16]" in str(jax.make_jaxpr(contract)(coefficients))
+    assert materialised_rank == (functions > 16)
 
 
 def test_tucker_with_a_diagonal_core_is_cp():

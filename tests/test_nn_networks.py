@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from seponet import taylor
+from seponet.calculus import taylor
 from seponet.nn.activations import ACTIVATIONS, activation
-from seponet.nn.features import Affine, Chain, Coordinatewise, PeriodicFeatures
+from seponet.nn.coordinate_maps import Affine, Chain, Coordinatewise, PeriodicFeatures
 from seponet.nn.linear import Linear
 from seponet.nn.mlp import MLP
 from seponet.nn.modified_mlp import ModifiedMLP

@@ -8,7 +8,7 @@ import pytest
 import zoo
 
 from seponet import nn
-from seponet.operator import Operator
+from seponet.operator.operator import Operator
 from seponet.problems import PROBLEMS, Burgers
 
 KEY = jax.random.key(0)

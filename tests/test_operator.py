@@ -8,12 +8,14 @@ import pytest
 import xarray as xr
 import zoo
 
-from seponet import Domain, Grid, Periodic, Problem, Value, calculus, nn, refine
-from seponet.conditioning import whiten
-from seponet.expression import Symbol
+from seponet import Domain, Grid, Periodic, Problem, Value, nn
+from seponet.calculus import evaluate as calculus
+from seponet.calculus.collocation import make_collocation
+from seponet.equations.symbols import Symbol
 from seponet.functions import SpectralField
-from seponet.operator import Operator
-from seponet.refine import make_collocation
+from seponet.operator import refinement as refine
+from seponet.operator.operator import Operator
+from seponet.training.whitening import whiten
 
 
 class Burgers(Problem):
@@ -145,7 +147,7 @@ def test_chunks_change_nothing(kind, points):
 def test_a_new_input_needs_no_trunk_and_no_compilation(burgers, monkeypatch):
     places = {"t": T, "x": X[1:]}
     one = burgers.predict(wave(np.arange(16) / 16), **places)
-    monkeypatch.setattr(nn.SepONet, "features", None)
+    monkeypatch.setattr(nn.SepONet, "basis_values", None)
     other = burgers.predict(wave(np.arange(16) / 8), **places)
     assert float(abs(one - other).max()) > 0.1
     assert burgers.on(**places)._compiled._cache_size() == 1

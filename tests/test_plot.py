@@ -14,19 +14,20 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from seponet import plots
-from seponet.folder import RunFolder
+from seponet.equations.problem import Problem
+from seponet.evaluation.errors import Errors, compare
+from seponet.evaluation.testset import TestSet
 from seponet.functions import Functions
-from seponet.history import read_history
-from seponet.metrics import Errors, compare
-from seponet.nn.build import ModelConfig, build
+from seponet.nn.build import build
+from seponet.nn.config import ModelConfig
 from seponet.plots import run
 from seponet.plots.basis import match
 from seponet.plots.panels import arrange, close_circles, error_over
 from seponet.plots.quantity import compute_quantity
-from seponet.problem import Problem
 from seponet.problems import PROBLEMS, Burgers, Heat, NavierStokes, NonlinearDiffusion
-from seponet.specification import Specification
-from seponet.testset import TestSet
+from seponet.runs.config import RunConfig
+from seponet.runs.folder import RunFolder
+from seponet.training.log import read_history
 
 COUNT = 3
 SIZES = {"navier_stokes": {"t": 5, "x": 16, "y": 12}, "nonlinear_diffusion": {"t": 6, "x": 13, "y": 11}}
@@ -390,7 +391,7 @@ def test_a_run_folder_gets_all_its_pictures(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SEPONET_CACHE", str(tmp_path / "cache"))
     small = {name: np.linspace(0, 1, 15) for name in ("t", "x")}
     monkeypatch.setattr(Heat, "grid", lambda self: small)
-    specification = Specification.make("heat", "quick", 0, None)
+    specification = RunConfig.make("heat", "quick", 0, None)
     folder = RunFolder(tmp_path / "run")
     folder.create(specification.to_toml())
     model = build(Heat(), ModelConfig(), key=jax.random.key(0))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seponet import Grid, nn
-from seponet.calculus import residuals
+from seponet.calculus.evaluate import residuals
 from seponet.problems import PROBLEMS, Burgers, NavierStokes, find_problem, name_of
 from seponet.reference import relative_l2
 
@@ -118,7 +118,7 @@ def test_what_the_known_part_leaves_of_an_advected_state_has_no_kink():
     for i, arrival in enumerate(arrivals):
         own = {"u": inputs["u"][i : i + 1]}
         t = arrival + step * np.arange(-2, 3)
-        known = problem.known_part(own)["s"]
+        known = problem.singular_part(own)["s"]
         grid = Grid(("t", "x"), (jnp.asarray(t), jnp.asarray([x])))
         state = problem.reference(own, {"t": t, "x": np.array([x])}, 256)["s"][0, :, 0]
         rest = state - np.asarray(known(grid, ()))[0, :, 0]

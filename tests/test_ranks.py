@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 from zoo import Brusselator, KdV, Poisson, Wave
 
-from seponet import Domain, Problem, Value, nn, ranks
-from seponet.calculus import evaluate
-from seponet.expression import Symbol
+from seponet import Domain, Problem, Value, nn
+from seponet.calculus.collocation import make_collocation, quadrature_nodes
+from seponet.calculus.evaluate import evaluate
+from seponet.calculus.model import FixedCoefficients
+from seponet.equations.symbols import Symbol
 from seponet.functions import GaussianField
-from seponet.ranks import Floor, Floors, choose_ranks, resolve
-from seponet.recipe import Recipe, load_recipe
-from seponet.refine import gauss_newton, make_collocation, quadrature_nodes
-from seponet.sampling import Sampler
-from seponet.solution import Solution
+from seponet.operator.refinement import gauss_newton
+from seponet.runs.recipes import load_recipe
+from seponet.training import ranks
+from seponet.training.ranks import Floor, Floors, choose_ranks, resolve_auto
+from seponet.training.recipe import Recipe
+from seponet.training.sampling import Sampler
 
 S = Symbol("field", "s")
 
@@ -27,7 +30,11 @@ def solve(problem, ranks, inputs, nodes=None):
     start = jnp.zeros((3, *model.coefficient_shape()))
     found, _, _ = gauss_newton(model, inputs, start, {}, nodes, 2, 1 << 28)
     where = make_collocation(model, nodes)
-    return np.asarray(evaluate(Solution(model, jnp.asarray(found)), inputs, where.where, [S])[S]), nodes, where.weights
+    return (
+        np.asarray(evaluate(FixedCoefficients(model, jnp.asarray(found)), inputs, where.where, [S])[S]),
+        nodes,
+        where.weights,
+    )
 
 
 def test_the_floor_of_a_linear_problem_is_what_gauss_newton_reaches():
@@ -65,14 +72,14 @@ def test_a_recipe_gets_numbers_where_it_says_auto():
     recipe = Recipe().changed(
         {"model.decoder": "tucker", "model.exact": "all", "model.trunk": "classical", "model.rank": "auto"}
     )
-    chosen, floor = resolve(Poisson(), recipe.changed({"train.points": "auto"}))
+    chosen, floor = resolve_auto(Poisson(), recipe.changed({"train.points": "auto"}))
     assert floor is not None
     assert floor.error < 2e-3
     assert chosen.model.rank == dict(floor.ranks)
     assert chosen.train.points == {name: int(np.ceil(1.5 * rank)) for name, rank in floor.ranks.items()}
-    assert resolve(Poisson(), chosen) == (chosen, None)
+    assert resolve_auto(Poisson(), chosen) == (chosen, None)
     with pytest.raises(ValueError, match='rank = "auto" is for what its floors are calculated for'):
-        resolve(Poisson(), recipe.changed({"model.decoder": "cp"}))
+        resolve_auto(Poisson(), recipe.changed({"model.decoder": "cp"}))
     with pytest.raises(ValueError, match="needs its ranks as numbers"):
         nn.build(Poisson(), recipe.model, key=jax.random.key(0))
     with pytest.raises(ValueError, match="points are needed as numbers"):
@@ -82,10 +89,10 @@ def test_a_recipe_gets_numbers_where_it_says_auto():
 def test_an_axis_that_the_equation_does_not_name_is_found_and_gets_pairs_of_waves(monkeypatch):
     monkeypatch.setattr(ranks, "choose_ranks", lambda _: Floor({"t": 6, "x": 8, "y": 8}, 0.0))
     general = load_recipe("quick")
-    found, _ = resolve(KdV(), general)
+    found, _ = resolve_auto(KdV(), general)
     assert found.model.invariant == "x"
     assert dict(found.model.rank) == {"t": 6, "x": 9, "y": 8}
-    found, _ = resolve(Poisson(), general)
+    found, _ = resolve_auto(Poisson(), general)
     assert found.model.invariant == ""
     assert dict(found.model.rank) == {"t": 6, "x": 8, "y": 8}
 

@@ -8,8 +8,8 @@ import pytest
 from zoo import AllenCahn, KdV
 
 from seponet import Grid, nn
-from seponet.calculus import residuals
-from seponet.sampling import Sampler
+from seponet.calculus.evaluate import residuals
+from seponet.training.sampling import Sampler
 
 KEY = jax.random.key(0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.scipy.special import erf
 
-from seponet import taylor
+from seponet.calculus import taylor
 
 ORDER = 4
 

@@ -36,7 +36,7 @@ def _command(arguments: argparse.Namespace) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    from ..trainer import Diverged
+    from ..training.loop import Diverged
 
     lines = str(error).splitlines() or [""]
     if isinstance(error, OSError) and error.strerror:

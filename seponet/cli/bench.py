@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from ..hints import did_you_mean
+from .._text import did_you_mean
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 

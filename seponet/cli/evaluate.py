@@ -4,14 +4,13 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from ..duration import show_duration
-from ..folder import RunFolder
-from ..operator import Operator
-from ..paper import paper_figure
-from ..report import evaluation_report, plain
-from ..run import load
-from ..solution import in_precision_of
-from .output import progress_bar, show_bytes, write_json, write_line, write_table
+from .._precision import in_precision_of
+from .._text import plain, show_bytes, show_duration
+from ..evaluation.report import evaluation_report
+from ..operator.operator import Operator, load
+from ..problems.published import paper_figure
+from ..runs.folder import RunFolder
+from .output import progress_bar, write_json, write_line, write_table
 
 
 def evaluate_command(arguments: Namespace) -> int:

@@ -243,7 +243,7 @@ def _grid(text: str) -> dict[str, int]:
 
 
 def _duration(text: str) -> float:
-    from ..duration import parse_duration
+    from .._text import parse_duration
 
     try:
         return parse_duration(text)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..atomic import replacing
+from .._files import replacing
+from .._precision import in_precision_of
 from ..domain import Domain
-from ..folder import RunFolder
-from ..problem import Problem
-from ..report import summarise_residuals
-from ..run import load
-from ..solution import in_precision_of
+from ..equations.problem import Problem
+from ..evaluation.report import summarise_residuals
+from ..operator.operator import load
+from ..runs.folder import RunFolder
 from .evaluate import show_residuals
 from .output import write_line
 

@@ -2,8 +2,8 @@
 
 from argparse import Namespace
 
-from ..specification import make_problem
-from ..testset import cache_folder, load_testset
+from ..evaluation.testset import cache_folder, load_testset
+from ..runs.problems import make_problem
 from .output import progress_bar, write_line
 
 

@@ -8,15 +8,16 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from ..duration import show_duration
-from ..folder import RunFolder
+from .._text import show_duration
+from ..equations.problem import Problem
 from ..nn.fixed import trainable
-from ..paper import paper_figure
-from ..problem import Problem
+from ..operator.operator import load
 from ..problems import PROBLEMS
-from ..recipe import Recipe, recipes_of
-from ..run import load
-from ..specification import Specification
+from ..problems.published import paper_figure
+from ..runs.config import RunConfig
+from ..runs.folder import RunFolder
+from ..runs.recipes import recipes_of
+from ..training.recipe import Recipe
 from .output import write_json, write_line, write_table
 
 SYMBOLS = {
@@ -112,7 +113,7 @@ def _error(figure: dict[str, Any] | None) -> str:
 def _inspect(folder: RunFolder) -> dict[str, Any]:
     if not folder.path.is_dir():
         raise ValueError(f"there is no run {folder.path}")
-    config = Specification.read(folder.config).to_dict() if folder.config.exists() else {}
+    config = RunConfig.read(folder.config).to_dict() if folder.config.exists() else {}
     report, last = folder.read_report(), folder.last_metrics()
     trained = folder.operator.exists() or not config
     parameters = None

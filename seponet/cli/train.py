@@ -4,11 +4,12 @@ import signal
 from argparse import Namespace
 from pathlib import Path
 
-from ..folder import RunFolder
-from ..report import evaluation_report, plain
-from ..run import Outcome, run
-from ..solution import in_precision_of
-from ..specification import Specification
+from .._precision import in_precision_of
+from .._text import plain
+from ..evaluation.report import evaluation_report
+from ..runs.config import RunConfig
+from ..runs.folder import RunFolder
+from ..runs.train import Outcome, run
 from .evaluate import show_report
 from .output import progress_bar, warn, write_line
 
@@ -50,14 +51,14 @@ def train_command(arguments: Namespace) -> int:
     return 0
 
 
-def _specify(arguments: Namespace) -> tuple[Specification, Path]:
+def _specify(arguments: Namespace) -> tuple[RunConfig, Path]:
     changes = dict(arguments.set)
     if arguments.problem:
         recipe = arguments.recipe or "quick"
-        specification = Specification.make(arguments.problem, recipe, arguments.seed or 0, changes)
+        specification = RunConfig.make(arguments.problem, recipe, arguments.seed or 0, changes)
     else:
         source = arguments.config or RunFolder(arguments.out).config
-        specification = Specification.read(source, arguments.seed, changes)
+        specification = RunConfig.read(source, arguments.seed, changes)
     default = Path("runs") / f"{specification.name}-{Path(specification.label).stem}"
     return specification, Path(arguments.out or default)
 

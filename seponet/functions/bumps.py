@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..domain import Domain, MultiIndex, order
-from ..locations import Grid, Where
+from ..derivatives import MultiIndex, order_along
+from ..domain import Domain
+from ..locations import Grid, Location
 from .space import Space
 
 
@@ -53,10 +54,10 @@ class Bumps(Space):
         }
         return drawn | {"centre": drawn["centre"].reshape(n, self.count, len(self.domain))}
 
-    def evaluate(self, parameters: dict[str, Array], where: Where, alpha: MultiIndex) -> Float[Array, "n *places"]:
+    def evaluate(self, parameters: dict[str, Array], where: Location, alpha: MultiIndex) -> Float[Array, "n *places"]:
         w, centres = parameters["sharpness"], jnp.moveaxis(parameters["centre"], 2, 0)
         factors = [
-            _gaussian(x, w[..., None], c[..., None], order(alpha, name))
+            _gaussian(x, w[..., None], c[..., None], order_along(alpha, name))
             for name, x, c in zip(where.names, where.points, centres, strict=True)
         ]
         factors[0] = parameters["amplitude"][..., None] * factors[0]

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from ..basis import Basis, Combined, Legendre, gauss
+from ..bases.base import Basis, Combined
+from ..bases.polynomial import Legendre
+from ..bases.quadrature import gauss
 from ..domain import Domain, Interval
 from .space import Expansion
 

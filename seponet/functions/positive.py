@@ -6,8 +6,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..domain import Domain, MultiIndex, multi_index
-from ..locations import Where
+from ..derivatives import MultiIndex, multi_index
+from ..domain import Domain
+from ..locations import Location
 from .space import Space
 
 
@@ -43,7 +44,7 @@ class Positive(Space):
         resolution = self.resolution or (257, 129, 33)[min(len(self.domain), 3) - 1]
         return {"base": base, "shift": self.floor - minimum(self.base, base, resolution)}
 
-    def evaluate(self, parameters: dict[str, Any], where: Where, alpha: MultiIndex) -> Float[Array, "n *places"]:
+    def evaluate(self, parameters: dict[str, Any], where: Location, alpha: MultiIndex) -> Float[Array, "n *places"]:
         values = self.base.evaluate(parameters["base"], where, alpha)
         if alpha:
             return values

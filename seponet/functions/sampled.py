@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64, PRNGKeyArray
 
-from ..basis import Basis, Fourier
-from ..domain import Domain, Interval, MultiIndex, Periodic
-from ..locations import Where
+from ..bases.base import Basis
+from ..bases.spline import Spline
+from ..bases.trigonometric import Fourier
+from ..derivatives import MultiIndex
+from ..domain import Domain, Interval, Periodic
+from ..locations import Location
 from .space import Functions, Space, expand
-from .spline import Spline
 
 
 class Sampled(Space):
@@ -76,7 +78,7 @@ class Sampled(Space):
         rows = jax.random.randint(key, (n,), 0, self.coefficients.shape[0])
         return jnp.asarray(self.coefficients, float)[rows]
 
-    def evaluate(self, parameters: Array, where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
+    def evaluate(self, parameters: Array, where: Location, alpha: MultiIndex) -> Float[Array, "..."]:
         return expand(parameters, self.bases, where, alpha)
 
 

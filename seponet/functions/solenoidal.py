@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64, PRNGKeyArray
 
-from ..basis import Fourier, quadrature
-from ..domain import Domain, MultiIndex, add, multi_index
-from ..locations import Where
+from ..bases.quadrature import quadrature
+from ..bases.trigonometric import Fourier
+from ..derivatives import MultiIndex, compose, multi_index
+from ..domain import Domain
+from ..locations import Location
 from .space import Functions, Space, expand, normal, project
 from .spectral import eigenvalues, truncate
 
@@ -84,10 +86,10 @@ class SolenoidalField(Space):
         # One by one: the grids of a large batch would not fit in memory.
         return coefficients * (self.max_speed / jax.lax.map(speed, coefficients))[:, None, None]
 
-    def evaluate(self, parameters: Array, where: Where, alpha: MultiIndex) -> Float[Array, "2 n *places"]:
+    def evaluate(self, parameters: Array, where: Location, alpha: MultiIndex) -> Float[Array, "2 n *places"]:
         x, y = self.domain.names
-        along = expand(parameters, self.bases, where, add(alpha, multi_index(**{y: 1})))
-        across = expand(parameters, self.bases, where, add(alpha, multi_index(**{x: 1})))
+        along = expand(parameters, self.bases, where, compose(alpha, multi_index(**{y: 1})))
+        across = expand(parameters, self.bases, where, compose(alpha, multi_index(**{x: 1})))
         return jnp.stack([along, -across])
 
     def fit(self, values: Float[Array, "2 n *grid"]) -> Functions:

@@ -2,7 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -11,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64, PRNGKeyArray, PyTree
 
-from ..basis import Basis
-from ..domain import Domain, MultiIndex, order
-from ..locations import Grid, Points, Where
+from .._precision import double_precision
+from ..bases.base import Basis
+from ..derivatives import MultiIndex, order_along
+from ..domain import Domain
+from ..locations import Grid, Location, Points
 
 
 class Space(ABC):
@@ -31,7 +33,7 @@ class Space(ABC):
         """The parameters of `n` random functions: arrays with a leading axis of size `n`."""
 
     @abstractmethod
-    def evaluate(self, parameters: PyTree[Array], where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
+    def evaluate(self, parameters: PyTree[Array], where: Location, alpha: MultiIndex) -> Float[Array, "..."]:
         """The derivative `alpha` on the space's own axes, in order: `[n, *where.shape]`, components leading."""
 
     def sample(self, key: PRNGKeyArray, n: int) -> "Functions":
@@ -78,7 +80,7 @@ class Functions(eqx.Module):
         rows = slice(rows, rows + 1 or None) if isinstance(rows, int) else rows
         return Functions(self.space, jax.tree.map(lambda leaf: leaf[rows], self.parameters))
 
-    def __call__(self, where: Where, alpha: MultiIndex = ()) -> Float[Array, "..."]:
+    def __call__(self, where: Location, alpha: MultiIndex = ()) -> Float[Array, "..."]:
         """The derivative `alpha`, `[functions, ...]` with the rank of `where`; components, if any, lead.
 
         Axes that the functions do not depend on have size one, and derivatives along them are zero.
@@ -122,7 +124,7 @@ class Expansion(Space):
     def draw(self, key: PRNGKeyArray, n: int) -> PyTree[Array]:
         return normal(key, n, self.deviations)
 
-    def evaluate(self, parameters: PyTree[Array], where: Where, alpha: MultiIndex) -> Float[Array, "..."]:
+    def evaluate(self, parameters: PyTree[Array], where: Location, alpha: MultiIndex) -> Float[Array, "..."]:
         return expand(parameters, self.bases, where, alpha)
 
     def fit(self, values: Float[Array, "n *grid"]) -> "Functions":
@@ -158,7 +160,7 @@ def normal(key: PRNGKeyArray, n: int, deviations: Float64[np.ndarray, "*sizes"])
 
 
 def expand(
-    coefficients: Float[Array, "n *sizes"], bases: tuple[Basis, ...], where: Where, alpha: MultiIndex
+    coefficients: Float[Array, "n *sizes"], bases: tuple[Basis, ...], where: Location, alpha: MultiIndex
 ) -> Float[Array, "..."]:
     """Coefficients `[n, *sizes]`, or `[n, components, *sizes]`, times the derivative `alpha` of the bases.
 
@@ -168,7 +170,7 @@ def expand(
         n, c, *sizes = coefficients.shape
         flat = expand(jnp.swapaxes(coefficients, 0, 1).reshape(c * n, *sizes), bases, where, alpha)
         return flat.reshape(c, n, *flat.shape[1:])
-    orders = [order(alpha, name) for name in where.names]
+    orders = [order_along(alpha, name) for name in where.names]
     factors = [basis(x, m)[m] for basis, x, m in zip(bases, where.points, orders, strict=True)]
     if isinstance(where, Grid):
         values = coefficients
@@ -180,3 +182,15 @@ def expand(
     for factor in factors[1:]:
         products = (products[:, :, None] * factor[:, None, :]).reshape(products.shape[0], -1)
     return jnp.matmul(coefficients.reshape(coefficients.shape[0], -1), products.T, precision="highest")
+
+
+def as_callable(functions: Functions, alpha: MultiIndex = ()) -> Callable[..., np.ndarray]:
+    """The derivative `alpha` of a batch as a callable of the points along each of its axes, in float64."""
+
+    def evaluate(*points: np.ndarray) -> np.ndarray:
+        with double_precision():
+            exact = jax.tree.map(lambda leaf: jnp.asarray(leaf, np.float64), functions)
+            grid = Grid(functions.space.domain.names, tuple(jnp.asarray(p, np.float64) for p in points))
+            return np.asarray(exact(grid, alpha))
+
+    return evaluate

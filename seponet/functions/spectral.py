@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from ..basis import Basis, Fourier, Sine
+from ..bases.base import Basis
+from ..bases.trigonometric import Fourier, Sine
 from ..domain import Domain, Interval
 from .space import Expansion
 

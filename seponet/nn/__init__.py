@@ -1,19 +1,35 @@
 """Networks and models: branches, trunks, decoders, SepONet and DeepONet."""
 
-from .branch import Branch as Branch
-from .branch import Constant as Constant
-from .build import ModelConfig as ModelConfig
-from .build import build as build
-from .decoders import CP as CP
-from .decoders import Tucker as Tucker
-from .deeponet import DeepONet as DeepONet
-from .deeponet import RepeatedDeepONet as RepeatedDeepONet
-from .fixed import Fixed as Fixed
-from .fixed import trainable as trainable
-from .mlp import MLP as MLP
-from .model import OperatorNetwork as OperatorNetwork
-from .modified_mlp import ModifiedMLP as ModifiedMLP
-from .seponet import SepONet as SepONet
-from .trunks import BasisTrunk as BasisTrunk
-from .trunks import NetworkTrunk as NetworkTrunk
-from .whitening import Whitening as Whitening
+from .branch import Branch, Constant
+from .build import build
+from .coefficient_maps import Whitening
+from .config import ModelConfig
+from .decoders import CP, Tucker
+from .deeponet import DeepONet
+from .fixed import Fixed, trainable
+from .mlp import MLP
+from .model import OperatorNetwork
+from .modified_mlp import ModifiedMLP
+from .repeated_deeponet import RepeatedDeepONet
+from .seponet import SepONet
+from .trunks import BasisTrunk, NetworkTrunk
+
+__all__ = [
+    "CP",
+    "MLP",
+    "BasisTrunk",
+    "Branch",
+    "Constant",
+    "DeepONet",
+    "Fixed",
+    "ModelConfig",
+    "ModifiedMLP",
+    "NetworkTrunk",
+    "OperatorNetwork",
+    "RepeatedDeepONet",
+    "SepONet",
+    "Tucker",
+    "Whitening",
+    "build",
+    "trainable",
+]

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .. import taylor
-from ..hints import did_you_mean
+from .._text import did_you_mean
+from ..calculus import taylor
 
 
 @dataclass(frozen=True)

@@ -1,91 +1,34 @@
 """From a problem and a configuration to a model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from ..basis import Chebyshev, Fourier, Legendre, Orthonormal, Sine
-from ..constraints import make_projectors
-from ..nodal import Nodal
-from ..problem import Problem
-from .branches import choose, make_branch
+from ..bases.cardinal import TrigonometricCardinal
+from ..bases.orthonormal import Orthonormal
+from ..bases.polynomial import Chebyshev, Legendre
+from ..bases.trigonometric import Fourier, Sine
+from ..calculus.potentials import Potentials
+from ..calculus.projectors import make_projectors
+from ..equations.problem import Problem
+from .build_branch import choose, field_branch, make_branch, make_potentials
+from .config import ModelConfig
+from .coordinate_maps import Affine, Chain, Coordinatewise, PeriodicFeatures
 from .decoders import CP, Tucker
-from .deeponet import DeepONet, RepeatedDeepONet
-from .features import Affine, Chain, Coordinatewise, PeriodicFeatures
-from .grid_core import field_branch, make_potentials
+from .deeponet import DeepONet
 from .mlp import MLP
 from .model import OperatorNetwork
 from .modified_mlp import ModifiedMLP
-from .potentials import Potentials
+from .repeated_deeponet import RepeatedDeepONet
 from .seponet import SepONet
 from .translation import make_translation
 from .trunks import BasisTrunk, NetworkTrunk, Trunk
 
-BASES = {"fourier": Fourier, "legendre": Legendre, "chebyshev": Chebyshev, "sine": Sine, "nodal": Nodal}
+BASES = {"fourier": Fourier, "legendre": Legendre, "chebyshev": Chebyshev, "sine": Sine, "nodal": TrigonometricCardinal}
 NETWORKS = {"mlp": MLP, "modified_mlp": ModifiedMLP}
-
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """What a model is made of. The defaults are the paper's, but for sizes.
-
-    **Arguments:**
-
-    - `kind`: "seponet", "deeponet" (shared trunk, forward mode) or "deeponet_repeated" (as the paper benchmarks it).
-    - `decoder`: "cp" or "tucker", of a SepONet.
-    - `rank`: the number of basis functions; for Tucker that of each axis, a number or a mapping from axes. "auto" is
-        for recipes: `ranks.resolve` chooses the ranks before a model is built.
-    - `exact`: the axes whose conditions hold by construction: "all", "none" or a list.
-    - `trunk`: "mlp", "modified_mlp", one of the classical bases "fourier", "nodal" (the coefficients are values on a
-        uniform grid of a circle), "legendre", "chebyshev", "sine", or "classical" (Fourier on periodic axes, Legendre
-        on others); or a mapping from axes to these.
-    - `trunk_width`, `trunk_depth`, `trunk_activation`, `trunk_final`: of learned trunks.
-    - `wavenumbers`: how many periodic features a learned trunk gets along an exactly periodic axis.
-    - `encoder`: "sensors" (values as they are), "standardise" or "pca".
-    - `transform`: for inputs by name, what the encoder sees instead of their values: "reciprocal" or "log".
-    - `sensors`: the number of sensors along each axis of an input.
-    - `components`: how many principal components "pca" keeps; None keeps those above 1e-8 of the variance.
-    - `ridge`: of "pca": fine components count less, by this part of the largest variance (`encoders.PCA`).
-    - `output`: "fields", or "curl": two fields along two periodic axes that come from one stream function.
-    - `branch`: "mlp", "cnn" for one input sampled on a grid, or "spectral": from fields to a core that is a field over
-        nodal trunks, commuting with translations (`nn/field.py`); its depth is the number of blocks.
-    - `channels`: what a spectral branch sees, inputs and derivatives (`"u"`, `"w_x"`); by default all that is given.
-    - `invariant`: a periodic axis along which the equation looks the same everywhere: the model then commutes with
-        translations along it (`nn/translation.py`). "auto" is for recipes: `ranks.resolve` looks for one.
-    - `reach`, `waves`: of the filters of a spectral branch.
-    - `branch_width`, `branch_depth`, `branch_activation`, `skip`, `zero_last`: of the branch.
-    """
-
-    kind: str = "seponet"
-    decoder: str = "cp"
-    rank: int | str | Mapping[str, int] = 50
-    exact: str | tuple[str, ...] = "none"
-    trunk: str | Mapping[str, str] = "mlp"
-    trunk_width: int = 50
-    trunk_depth: int = 5
-    trunk_activation: str = "sine"
-    trunk_final: str = "sine"
-    wavenumbers: int = 5
-    encoder: str = "sensors"
-    transform: Mapping[str, str] = field(default_factory=dict)
-    sensors: int = 128
-    components: int | None = None
-    ridge: float = 0.0
-    output: str = "fields"
-    branch: str = "mlp"
-    branch_width: int = 50
-    branch_depth: int = 5
-    branch_activation: str = "tanh"
-    skip: bool = False
-    zero_last: bool = False
-    channels: tuple[str, ...] = ()
-    invariant: str = ""
-    reach: int = 3
-    waves: int = 8
 
 
 def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyArray, **changes: Any) -> OperatorNetwork:
@@ -219,17 +162,17 @@ def _trunks(
         projectors = tuple(own.get(name) for own in found)
         if kinds[name] in BASES:
             family = BASES[kinds[name]]
-            if family in (Fourier, Nodal) and not axis.periodic:
+            if family in (Fourier, TrigonometricCardinal) and not axis.periodic:
                 raise ValueError(
                     f"a {kinds[name]} trunk needs a periodic axis; {name} is an interval: use legendre or chebyshev"
                 )
-            if axis.periodic and name in exact and family not in (Fourier, Nodal):
+            if axis.periodic and name in exact and family not in (Fourier, TrigonometricCardinal):
                 raise ValueError(
                     f"{kinds[name]} functions aren't periodic; use fourier along {name}, or impose {name} softly"
                 )
             traces = [p.traces if p is not None else () for p in projectors]
-            if family is Nodal:
-                made.append(BasisTrunk((Nodal(axis, ranks[i]),) * len(traces)))
+            if family is TrigonometricCardinal:
+                made.append(BasisTrunk((TrigonometricCardinal(axis, ranks[i]),) * len(traces)))
             else:
                 made.append(BasisTrunk(tuple(Orthonormal(family, axis, ranks[i], t) for t in traces)))
         else:

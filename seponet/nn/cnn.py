@@ -9,8 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from .activations import activation as named
 from .encoders import AbstractEncoder
-from .initialise import uniform
-from .linear import Linear
+from .linear import Linear, uniform
 
 
 class Convolution(eqx.Module):

@@ -34,7 +34,7 @@ class CP:
     rank: int
 
     @property
-    def laid_out(self) -> int:
+    def materialised_rank(self) -> int:
         """How many shared products of factors are held at every point of a grid."""
         return self.rank
 
@@ -78,7 +78,7 @@ class Tucker:
     sizes: tuple[int, ...]
 
     @property
-    def laid_out(self) -> int:
+    def materialised_rank(self) -> int:
         return 0
 
     def ranks(self, axes: int) -> tuple[int, ...]:

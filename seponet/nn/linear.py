@@ -1,14 +1,14 @@
-"""An affine map of the last axis, for values and for Taylor series."""
+"""Random starts for weights."""
 
 import math
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .. import taylor
-from .initialise import uniform
+from ..calculus import taylor
 
 
 def matmul(rows: Float[Array, "n k"], matrix: Float[Array, "k m"]) -> Float[Array, "n m"]:
@@ -58,3 +58,21 @@ class Linear(eqx.Module):
 
     def _rows(self, x: Array) -> Float[Array, "rows out"]:
         return matmul(x.reshape(-1, x.shape[-1]), self.weight)
+
+
+def uniform(key: PRNGKeyArray, shape: tuple[int, ...], limit: float) -> Float[Array, "*shape"]:
+    """Numbers between -limit and limit: those of `jax.random.uniform`, without its compilation for every shape.
+
+    JAX's generator numbers its draws in row-major order, so a longer draw begins with the shorter one. Lengths rounded
+    up to powers of four are compiled once and serve all layers; setting up a model is then several times faster.
+    """
+    size = math.prod(shape)
+    length = 1024
+    while length < size:
+        length *= 4
+    return _cut(jax.random.uniform(key, (length,), minval=-limit, maxval=limit), shape)
+
+
+@partial(jax.jit, static_argnames="shape")
+def _cut(numbers: Array, shape: tuple[int, ...]) -> Array:
+    return numbers[: math.prod(shape)].reshape(shape)

@@ -9,17 +9,17 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..conditions import Face
-from ..constraints import make_lift
-from ..domain import MultiIndex
-from ..features import Features, Request
+from ..calculus.basis_values import BasisValues, Request
+from ..calculus.lift import make_lift
+from ..derivatives import MultiIndex
+from ..equations.problem import Problem
+from ..equations.terms import Face
 from ..functions import Functions
-from ..locations import Evaluator, Where
-from ..problem import Problem
+from ..locations import Evaluable, Location
 from .branch import Branch, Constant
-from .field import FieldBranch
+from .coefficient_maps import Scaling
+from .spectral_branch import FieldBranch
 from .translation import Translation
-from .whitening import Scaling
 
 Sensors = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 """What the branch sees: inputs or derivatives of them (`"u"`, `"w_x"`), and the number of sensors along each axis."""
@@ -51,7 +51,7 @@ class OperatorNetwork(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def laid_out(self) -> int:
+    def materialised_rank(self) -> int:
         """How many basis functions are held at every place while residuals are computed."""
 
     @abc.abstractmethod
@@ -59,7 +59,7 @@ class OperatorNetwork(eqx.Module):
         """The shape of one function's coefficients, the fields first."""
 
     @abc.abstractmethod
-    def features(self, where: Where, boundary: Where, request: Request) -> Mapping[Face | None, Features]:
+    def basis_values(self, where: Location, boundary: Location, request: Request) -> Mapping[Face | None, BasisValues]:
         """The basis functions in the interior and on faces, with the requested derivatives."""
 
     def encode(self, inputs: Mapping[str, Functions]) -> dict[str, Float[Array, "functions *sensors"]]:
@@ -84,7 +84,7 @@ class OperatorNetwork(eqx.Module):
             outputs = self.whitening(outputs)
         return outputs.reshape(outputs.shape[0], *self.coefficient_shape())
 
-    def lifts(self, inputs: Mapping[str, Evaluator]) -> dict[str, Evaluator | None]:
+    def lifts(self, inputs: Mapping[str, Evaluable]) -> dict[str, Evaluable | None]:
         """For each field what carries the data of its exact conditions."""
         given = self.problem.complete(inputs)
         return {field: make_lift(self.problem, field, self.exact, given) for field in self.problem.fields}

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .. import taylor
+from ..calculus import taylor
 from .activations import activation as named
 from .linear import Linear
 

@@ -5,16 +5,16 @@ from typing import ClassVar
 
 import equinox as eqx
 
-from ..conditions import Face
-from ..features import Features, Request, separable_features
-from ..locations import Where
-from ..problem import Problem
+from ..calculus.basis_values import BasisValues, Request, separable_values
+from ..calculus.potentials import Potentials, PotentialValues
+from ..equations.problem import Problem
+from ..equations.terms import Face
+from ..locations import Location
+from .coefficient_maps import Scaling
 from .decoders import CP, Tucker
 from .model import AnyBranch, OperatorNetwork, Sensors
-from .potentials import FromPotentials, Potentials
 from .translation import Translation
 from .trunks import Trunk
-from .whitening import Scaling
 
 
 class SepONet(OperatorNetwork):
@@ -44,15 +44,15 @@ class SepONet(OperatorNetwork):
     translation: Translation | None = None
 
     @property
-    def laid_out(self) -> int:
-        return self.decoder.laid_out
+    def materialised_rank(self) -> int:
+        return self.decoder.materialised_rank
 
     def coefficient_shape(self) -> tuple[int, ...]:
         count = len(self.problem.fields) if self.potentials is None else self.potentials.count
         return (count, *self.decoder.shape(len(self.trunks)))
 
-    def features(self, where: Where, boundary: Where, request: Request) -> Mapping[Face | None, Features]:
+    def basis_values(self, where: Location, boundary: Location, request: Request) -> Mapping[Face | None, BasisValues]:
         names, made = self.problem.domain.names, self.potentials
         wanted = request if made is None else made.request(request)
-        found = separable_features(names, self.trunks, self.decoder, where, boundary, wanted)
-        return found if made is None else {face: FromPotentials(local, made) for face, local in found.items()}
+        found = separable_values(names, self.trunks, self.decoder, where, boundary, wanted)
+        return found if made is None else {face: PotentialValues(local, made) for face, local in found.items()}

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..basis import Fourier, Orthonormal
-from ..problem import Problem
+from ..bases.orthonormal import Orthonormal
+from ..bases.trigonometric import Fourier
+from ..equations.invariance import obstacle
+from ..equations.problem import Problem
 from .decoders import CP, Tucker
 from .trunks import BasisTrunk, Trunk
 
@@ -87,24 +89,3 @@ def make_translation(
         )
     axes = {name: tuple(space.domain) for name, space in sorted(problem.inputs.items())}
     return Translation(place, tuple((name, own.index(axis) - len(own)) for name, own in axes.items() if axis in own))
-
-
-def invariant_axis(problem: Problem) -> str:
-    """The first axis along which a problem looks the same everywhere; empty if there is none."""
-    return next((axis for axis in problem.domain if obstacle(problem, axis) is None), "")
-
-
-def obstacle(problem: Problem, axis: str) -> str | None:
-    """Why a problem may depend on the place along an axis; None if it looks the same everywhere."""
-    if not problem.domain.axis(axis).periodic:
-        return f"needs a periodic axis, and {axis} is an interval"
-    terms = (*problem.equations, *problem.free_conditions, *(c.term() for c in problem.linear_conditions))
-    for term in terms:
-        placed = term.face is not None and term.face.axis == axis
-        if placed or any(s.kind == "coordinate" and s.name == axis for s in term.expression.symbols):
-            return f"needs a problem that looks the same everywhere; {term.name!r} depends on {axis}"
-    if problem.derived or type(problem).known_part is not Problem.known_part:
-        return f"can't be checked: {type(problem).__name__} has derived functions or a known part"
-    if not any(axis in space.domain for space in problem.inputs.values()):
-        return f"moves the inputs along {axis}, and none of them depends on it"
-    return None

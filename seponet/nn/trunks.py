@@ -1,17 +1,17 @@
 """Trunks: the factors of one axis, `(points, order) -> [orders, fields, rank, points]`.
 
 A trunk of learned networks and one of a classical basis are interchangeable, axis by axis. Both satisfy the exact
-conditions of their axis with zero data: a network by subtracting its traces (`constraints.Projector`), a basis by being
-restricted to the functions on which the traces vanish (`basis.Orthonormal`).
+conditions of their axis with zero data: a network by subtracting its traces (`calculus/projectors.py`), a basis by
+being restricted to the functions on which the traces vanish (`bases/orthonormal.py`).
 """
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import taylor
-from ..basis import Basis
-from ..constraints import Projector
+from ..bases.base import Basis
+from ..calculus import taylor
+from ..calculus.projectors import Projector
 
 
 class NetworkTrunk(eqx.Module):

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import NonUniformImage
 from PIL import Image
 
-from ..atomic import replacing
+from .._files import replacing
 from .case import Case
 from .panels import arrange, close_circles, draw_slice
 from .style import TITLE, add_colour_bar, new_figure, scale_of, symbol, symmetric_scale

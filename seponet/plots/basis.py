@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from scipy.optimize import linear_sum_assignment
 
+from ..equations.problem import Problem
 from ..nn.decoders import CP
 from ..nn.model import OperatorNetwork
-from ..operator import Operator
-from ..problem import Problem
+from ..operator.operator import Operator
 from ..problems.heat import Heat
 from .style import (
     DIVERGING,

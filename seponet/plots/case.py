@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from ..equations.problem import Problem
+from ..evaluation.errors import Errors
 from ..functions import Functions
-from ..metrics import Errors
-from ..problem import Problem
 from .quantity import compute_quantity, quantities_of
 from .style import percent
 

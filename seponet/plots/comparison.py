@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure, SubFigure
 
+from ..equations.problem import Problem
+from ..evaluation.errors import Errors
 from ..functions import Functions
-from ..metrics import Errors
-from ..problem import Problem
 from .case import Case, Which, make_case
 from .panels import (
     Arrangement,

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from ..metrics import Errors
+from ..evaluation.errors import Errors
 from .style import INK, LINES, TICK, new_figure, percent, save_figure, style_lines
 
 

@@ -15,7 +15,7 @@ Entry = Mapping[str, Any]
 
 
 def plot_history(history: Sequence[Entry], path: str | Path, *, paper_error: float | None = None) -> Path:
-    """Draw the entries of `metrics.jsonl` (`Trained.history`) and save the picture.
+    """Draw the entries of `metrics.jsonl` (`TrainingResult.history`) and save the picture.
 
     **Arguments:**
 

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from ..domain import Interval
+from ..equations.problem import Problem
 from ..functions import SolenoidalField
-from ..problem import Problem
 
 VORTICITY, SPEED = "vorticity", "speed"
 

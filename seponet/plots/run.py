@@ -8,16 +8,16 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..folder import RunFolder
-from ..history import METRICS, read_history
+from .._precision import in_precision_of
+from ..evaluation.errors import Errors, measure, predict_fields
+from ..evaluation.report import has_reference
+from ..evaluation.testset import TestSet, load_testset
 from ..locations import Grid
-from ..metrics import Errors, measure, predict_fields
 from ..nn.model import OperatorNetwork
-from ..paper import paper_figure
-from ..report import has_reference
-from ..run import load
-from ..solution import in_precision_of
-from ..testset import TestSet, load_testset
+from ..operator.operator import load
+from ..problems.published import paper_figure
+from ..runs.folder import RunFolder
+from ..training.log import METRICS, read_history
 from .animation import animate
 from .basis import analytic_basis, plot_basis, tables_of
 from .case import Case, Which, find_function

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ..testset import TestSet
+from ..evaluation.testset import TestSet
 from .case import Case, make_case
 from .comparison import snapshots
 from .panels import arrange, count_inputs, describe_numbers, draw_inputs, draw_lines, draw_slice

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import NonUniformImage
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-from ..atomic import replacing
+from .._files import replacing
 
 WIDTH = 9.0
 DPI = 160

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from ..hints import did_you_mean
-from ..problem import Problem
+from .._text import did_you_mean
+from ..equations.problem import Problem
 from .advection import Advection as Advection
 from .advection import AdvectionInformed as AdvectionInformed
 from .burgers import Burgers as Burgers

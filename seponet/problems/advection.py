@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..basis import quadrature
-from ..conditions import Value
-from ..domain import Domain, MultiIndex, multi_index
-from ..functions import Functions, GaussianField, Positive
-from ..locations import Evaluator, Grid, Where
-from ..problem import Problem
-from ..reference import as_callable, box_advection, solve_advection
+from ..bases.quadrature import quadrature
+from ..derivatives import MultiIndex, multi_index
+from ..domain import Domain
+from ..equations.conditions import Value
+from ..equations.problem import Problem
+from ..functions import Functions, GaussianField, Positive, as_callable
+from ..locations import Evaluable, Grid, Location
+from ..reference import box_advection, solve_advection
 
 
 class Advection(Problem):
@@ -59,11 +60,11 @@ class AdvectionInformed(Advection):
     carried by the flow, so both jumps are known everywhere, and what is left to learn has two continuous derivatives.
     """
 
-    def known_part(self, inputs: Mapping[str, Any]) -> dict[str, Evaluator]:
+    def singular_part(self, inputs: Mapping[str, Any]) -> dict[str, Evaluable]:
         u = inputs["u"]
         nodes, weights = quadrature(self.domain.axis("x"), 20)
 
-        def kink(where: Where, alpha: MultiIndex) -> Array:
+        def kink(where: Location, alpha: MultiIndex) -> Array:
             x = where["x"]
             lines = Grid(("x",), ((x[:, None] * jnp.asarray(nodes, x.dtype)[None]).reshape(-1),))
             slowness = 1 / u(lines, ()).reshape(-1, x.shape[0], len(nodes))

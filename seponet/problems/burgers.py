@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Array
 
-from ..conditions import Value
 from ..domain import Domain, Periodic
-from ..functions import Functions, SpectralField
-from ..problem import Problem
-from ..reference import as_callable, coarse_burgers, solve_burgers
+from ..equations.conditions import Value
+from ..equations.problem import Problem
+from ..functions import Functions, SpectralField, as_callable
+from ..reference import coarse_burgers, solve_burgers
 
 
 class Burgers(Problem):

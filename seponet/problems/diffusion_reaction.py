@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Array
 
-from ..conditions import Value
 from ..domain import Domain
-from ..functions import Functions, GaussianField
-from ..problem import Problem
-from ..reference import as_callable, crank_nicolson_reaction, solve_diffusion_reaction
+from ..equations.conditions import Value
+from ..equations.problem import Problem
+from ..functions import Functions, GaussianField, as_callable
+from ..reference import crank_nicolson_reaction, solve_diffusion_reaction
 
 
 class DiffusionReaction(Problem):

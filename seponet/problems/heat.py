@@ -6,11 +6,11 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Array
 
-from ..conditions import Value
 from ..domain import Domain
-from ..functions import Functions, SpectralField
-from ..problem import Problem
-from ..reference import as_callable, euler_heat, solve_heat
+from ..equations.conditions import Value
+from ..equations.problem import Problem
+from ..functions import Functions, SpectralField, as_callable
+from ..reference import euler_heat, solve_heat
 
 
 class Heat(Problem):

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..conditions import Condition, Derivative, Value
-from ..derived import Derived
-from ..domain import Domain, Periodic, multi_index
-from ..functions import Functions, SolenoidalField, project
-from ..inputs import Interpolant
-from ..problem import Problem
-from ..reference import as_callable, solve_navier_stokes
+from ..derivatives import multi_index
+from ..domain import Domain, Periodic
+from ..equations.conditions import Condition, Derivative, Value
+from ..equations.problem import Derived, Problem
+from ..functions import Functions, SolenoidalField, as_callable, project
+from ..functions.interpolant import Interpolant
+from ..reference import solve_navier_stokes
 
 SPACE = Domain(x=Periodic(0, 2 * math.pi), y=Periodic(0, 2 * math.pi))
 VELOCITY = SolenoidalField(SPACE, max_speed=5.0, peak=3.0)

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Array
 
-from ..conditions import Value
 from ..domain import Domain
-from ..functions import Bumps, Functions
-from ..problem import Problem
-from ..reference import adams_nonlinear_diffusion, as_callable, solve_nonlinear_diffusion
+from ..equations.conditions import Value
+from ..equations.problem import Problem
+from ..functions import Bumps, Functions, as_callable
+from ..reference import adams_nonlinear_diffusion, solve_nonlinear_diffusion
 
 
 class NonlinearDiffusion(Problem):

@@ -1,21 +1,11 @@
 """What every reference solver asks of its arguments: double precision, finite samples, ordered times."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
-
-@contextmanager
-def double_precision() -> Iterator[None]:
-    """Run JAX in float64 inside the block only; the user's own setting is untouched.
-
-    Rank promotion is allowed inside, because exponax relies on it.
-    """
-    with jax.enable_x64(True), jax.numpy_rank_promotion("allow"):
-        yield
+from .._precision import double_precision
 
 
 def sample(function: Callable, *points: Float[np.ndarray, " _"]) -> Float[np.ndarray, "*leading"]:

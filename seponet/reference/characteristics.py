@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.polynomial import chebyshev
 
-from .arguments import check_times, check_within, double_precision, sample
+from .._precision import double_precision
+from .arguments import check_times, check_within, sample
 
 TABLE = 4096
 """Entries of the table that starts Newton's method: its error, ~1e-7, squares away in one step."""

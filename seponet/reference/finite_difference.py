@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.linalg import get_lapack_funcs
 
-from .arguments import check_times, check_within, double_precision, sample
+from .._precision import double_precision
+from .arguments import check_times, check_within, sample
 from .interpolation import spline_matrix
 
 GAMMA = 2 - np.sqrt(2)

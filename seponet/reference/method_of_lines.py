@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .arguments import check_times, check_within, double_precision, sample
+from .._precision import double_precision
+from .arguments import check_times, check_within, sample
 from .interpolation import spline_matrix
 
 

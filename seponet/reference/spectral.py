@@ -14,7 +14,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from .arguments import check_times, double_precision, sample
+from .._precision import double_precision
+from .arguments import check_times, sample
 from .interpolation import fourier_matrix
 
 

@@ -1,0 +1,29 @@
+"""Contexts in which JAX computes in float64. The user's own setting, `jax_enable_x64`, is never touched."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import PyTree
+
+
+@contextmanager
+def double_precision() -> Iterator[None]:
+    """Run JAX in float64 inside the block only; the user's own setting is untouched.
+
+    Rank promotion is allowed inside, because exponax relies on it.
+    """
+    with jax.enable_x64(True), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+def is_double(model: PyTree) -> bool:
+    """Whether any array of a model is in float64."""
+    return any(leaf.dtype == "float64" for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array)))
+
+
+def in_precision_of(model: PyTree) -> AbstractContextManager[Any]:
+    """A context in which a model trained in float64 computes in float64, whatever the precision around it."""
+    return jax.enable_x64(True) if is_double(model) else nullcontext()

@@ -1,0 +1,50 @@
+"""Lengths of time as people write them."""
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def show_bytes(count: float) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
+
+
+SECONDS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from "90", "90s", "5min" or "1.5h"."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
+    if found is None or found[2] not in SECONDS:
+        raise ValueError(f"a duration is a number with s, min or h, for instance 5min; got {text!r}")
+    return float(found[1]) * SECONDS[found[2]]
+
+
+def show_duration(seconds: float) -> str:
+    """A few digits with a fitting unit."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that is nearest to a mistaken one, if any is near."""
+    found = difflib.get_close_matches(word.lower().replace("-", "_"), list(known), n=1, cutoff=0.4)
+    return found[0] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint to put behind the mistaken word, or nothing."""
+    near = nearest(word, known)
+    return f" (did you mean {near!r}?)" if near else ""
+
+
+def plain(report: Any) -> Any:
+    """The same with None for what is not a finite number, which JSON has no word for."""
+    if isinstance(report, Mapping):
+        return {key: plain(value) for key, value in report.items()}
+    if isinstance(report, list):
+        return [plain(value) for value in report]
+    return None if isinstance(report, float) and not math.isfinite(report) else report

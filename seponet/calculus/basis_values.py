@@ -1,0 +1,239 @@
+"""The basis functions of a model at a location, with derivatives, ready to be contracted with coefficients.
+
+Two kinds exist:
+
+- `SeparableValues`: products of one-dimensional factors. One Taylor pass per axis gives every order that any equation
+  or condition needs along it; a multi-index picks one order per axis. A face has one point along its axis and shares
+  the factors of all the others.
+- `JointValues`: functions of all coordinates (DeepONet), one array per multi-index.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from ..derivatives import MultiIndex, order_along
+from ..equations.terms import Face, Term
+from ..locations import Evaluable, Grid, Location
+
+Request = Mapping[Face | None, frozenset[MultiIndex]]
+"""The derivatives needed in the interior (None) and on each face."""
+
+Places = Sequence[tuple[float, Location]]
+"""Weighted locations: one, or the two sides of a jump."""
+
+Weighted = Sequence[tuple[float, MultiIndex]]
+"""A combination of derivatives of one field."""
+
+
+@runtime_checkable
+class BasisValues(Protocol):
+    """The basis functions of a model at one location, ready to be contracted with coefficients."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
+        """sum_k beta_k (sum of weight * derivative of phi_k): `[functions, *shape]`."""
+        ...
+
+    def flops(self, field: int, combination: Weighted) -> int:
+        """Floating point operations of a contraction for one function."""
+        ...
+
+    def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "BasisValues"]:
+        """The arrays that differ from point to point along an axis of the location, these points leading; and the
+        rest."""
+        ...
+
+    def join(self, rows: tuple[Array, ...], axis: int = 0) -> "BasisValues":
+        """The way back, from any slab along the axis."""
+        ...
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """How coefficients and one-dimensional factors make a field; see `nn/decoders.py`."""
+
+    @property
+    def materialised_rank(self) -> int:
+        """How many shared products of factors are held at every point of a grid."""
+        ...
+
+    def contract(
+        self,
+        coefficients: Array,
+        tables: Sequence[Float[Array, "_ _ _"]],
+        terms: Sequence[tuple[float, tuple[int, ...]]],
+        grid: bool,
+    ) -> Float[Array, "functions *shape"]: ...
+
+    def flops(self, shape: tuple[int, ...], terms: Sequence[tuple[float, tuple[int, ...]]]) -> int: ...
+
+
+class SeparableValues(eqx.Module):
+    """Products of one-dimensional factors.
+
+    **Arguments:**
+
+    - `names`: the axes.
+    - `tables`: for each axis all derivatives of all factors, `[orders, fields, rank, points]`.
+    - `decoder`: what combines them.
+    - `grid`: whether the points of the axes are combined as a tensor product or one by one.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    tables: tuple[Float[Array, "_ fields _ _"] | None, ...]
+    decoder: Decoder = eqx.field(static=True)
+    grid: bool = eqx.field(static=True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        sizes = tuple(table.shape[-1] for table in self.tables if table is not None)
+        return sizes if self.grid else sizes[:1]
+
+    def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
+        terms = [(c, tuple(order_along(alpha, name) for name in self.names)) for c, alpha in combination]
+        return self.decoder.contract(
+            coefficients[:, field], [table[:, field] for table in self.tables if table is not None], terms, self.grid
+        )
+
+    def flops(self, field: int, combination: Weighted) -> int:
+        terms = [(c, tuple(order_along(alpha, name) for name in self.names)) for c, alpha in combination]
+        return self.decoder.flops(self.shape, terms)
+
+    def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "SeparableValues"]:
+        moving = slice(axis, axis + 1) if self.grid else slice(None)
+        rows = tuple(jnp.moveaxis(table, -1, 0) for table in self.tables[moving] if table is not None)
+        return rows, self._with((None,) * len(rows), axis)
+
+    def join(self, rows: tuple[Array, ...], axis: int = 0) -> "SeparableValues":
+        return self._with(tuple(jnp.moveaxis(r, 0, -1) for r in rows), axis)
+
+    def _with(self, tables: tuple[Array | None, ...], axis: int) -> "SeparableValues":
+        made = (*self.tables[:axis], *tables, *self.tables[axis + len(tables) :])
+        return SeparableValues(self.names, made, self.decoder, self.grid)
+
+
+class JointValues(eqx.Module):
+    """Functions of all coordinates.
+
+    **Arguments:**
+
+    - `alphas`, `tables`: the multi-indices and for each the derivative of all functions, `[fields, rank, *shape]`.
+    """
+
+    alphas: tuple[MultiIndex, ...] = eqx.field(static=True)
+    tables: tuple[Float[Array, "fields rank *shape"], ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.tables[0].shape[2:]
+
+    def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
+        basis = weighted_sum((c, self.tables[self.alphas.index(alpha)][field]) for c, alpha in combination)
+        rows = basis.reshape(basis.shape[0], -1)
+        return jnp.matmul(coefficients[:, field], rows, precision="highest").reshape(-1, *self.shape)
+
+    def flops(self, field: int, combination: Weighted) -> int:
+        return 2 * self.tables[0].shape[1] * math.prod(self.shape)
+
+    def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "JointValues"]:
+        return tuple(jnp.moveaxis(table, 2 + axis, 0) for table in self.tables), JointValues(self.alphas, ())
+
+    def join(self, rows: tuple[Array, ...], axis: int = 0) -> "JointValues":
+        return JointValues(self.alphas, tuple(jnp.moveaxis(r, 0, 2 + axis) for r in rows))
+
+
+def requested_derivatives(terms: Sequence[Term]) -> dict[Face | None, frozenset[MultiIndex]]:
+    """The derivatives that terms need, collected before anything is computed."""
+    wanted: dict[Face | None, frozenset[MultiIndex]] = {}
+    for term in terms:
+        alphas = frozenset(symbol.alpha for symbol in term.expression.fields)
+        wanted[term.face] = wanted.get(term.face, frozenset()) | alphas
+    return wanted
+
+
+def weighted_locations(face: Face | None, where: Location) -> Places:
+    """The weighted locations that make a face; the interior is one with weight 1."""
+    if face is None:
+        return [(1.0, where)]
+    return [(weight, where.fix(face.axis, node)) for node, weight in zip(face.nodes, face.weights, strict=True)]
+
+
+def separable_values(
+    names: tuple[str, ...],
+    trunks: Sequence[Callable[[Array, int], Float[Array, "orders fields rank n"]]],
+    decoder: Decoder,
+    where: Location,
+    boundary: Location,
+    request: Request,
+) -> dict[Face | None, SeparableValues]:
+    """One Taylor pass per axis, at the points of the interior and the nodes of the faces together."""
+    grid = isinstance(where, Grid)
+    shared = boundary is where
+    tables: list[Array] = []
+    edges: list[Array] = []
+    ends: list[dict[float, Array]] = []
+    for name, trunk in zip(names, trunks, strict=True):
+        highest = max((order_along(alpha, name) for alphas in request.values() for alpha in alphas), default=0)
+        nodes = tuple(
+            dict.fromkeys(n for face in request if face is not None and face.axis == name for n in face.nodes)
+        )
+        inside, outside = where[name], boundary[name]
+        parts = [inside, np.asarray(nodes, inside.dtype)] + ([] if shared else [outside])
+        table = trunk(_joined(parts), highest)
+        n = inside.shape[0]
+        tables.append(table[..., :n])
+        ends.append({node: table[..., n + i : n + i + 1] for i, node in enumerate(nodes)})
+        edges.append(table[..., :n] if shared else table[..., n + len(nodes) :])
+    made: dict[Face | None, SeparableValues] = {}
+    for face in request:
+        if face is None:
+            made[face] = SeparableValues(names, tuple(tables), decoder, grid)
+            continue
+        own = names.index(face.axis)
+        edge = weighted_sum((w, ends[own][node]) for node, w in zip(face.nodes, face.weights, strict=True))
+        if not isinstance(boundary, Grid):
+            edge = jnp.broadcast_to(edge, (*edge.shape[:-1], boundary.shape[0]))
+        made[face] = SeparableValues(
+            names, tuple(edge if i == own else e for i, e in enumerate(edges)), decoder, isinstance(boundary, Grid)
+        )
+    return made
+
+
+def _joined(parts: Sequence[Any]) -> Array:
+    """One array of points; known while tracing if all of them are, so that classical bases are tabulated there."""
+    if any(isinstance(part, Tracer) for part in parts):
+        return jnp.concatenate(parts)
+    with jax.ensure_compile_time_eval():
+        return jnp.concatenate(parts)
+
+
+def joint_values(
+    evaluators: Sequence[Evaluable], where: Location, boundary: Location, request: Request
+) -> dict[Face | None, JointValues]:
+    """The derivatives of functions of all coordinates; one evaluator per field."""
+    made: dict[Face | None, JointValues] = {}
+    for face, alphas in request.items():
+        places = weighted_locations(face, where if face is None else boundary)
+        chosen = tuple(sorted(alphas))
+        tables = tuple(
+            jnp.stack([weighted_sum((w, evaluator(place, alpha)) for w, place in places) for evaluator in evaluators])
+            for alpha in chosen
+        )
+        made[face] = JointValues(chosen, tables)
+    return made
+
+
+def weighted_sum(parts: Iterable[tuple[float, Array]]) -> Array:
+    return reduce(add, [value if weight == 1.0 else weight * value for weight, value in parts])

@@ -1,0 +1,75 @@
+"""Where residuals are asked to vanish, with quadrature weights."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..bases.quadrature import quadrature
+from ..equations.terms import Face
+from ..locations import Grid, Location
+from .basis_values import SeparableValues
+from .model import Model
+from .potentials import PotentialValues
+
+
+class Collocation(eqx.Module):
+    """Where residuals are asked to vanish.
+
+    **Arguments:**
+
+    - `where`: the interior locations.
+    - `weights`: quadrature weights that sum to one, for each axis of a grid (or one array for points); None is uniform.
+    - `boundary`: locations for the faces, with their weights; None takes those of the interior.
+    """
+
+    where: Location
+    weights: tuple[Float[Array, " _"] | None, ...]
+    boundary: Location | None = None
+
+    def volume(self, face: Face | None, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
+        """The weight of every location, in the interior or on a face; they sum to one."""
+        product = jnp.ones((1,) * len(shape))
+        for i, (n, w) in enumerate(zip(shape, self.quadrature(face), strict=True)):
+            row = jnp.full((n,), 1 / n) if w is None else w
+            product = product * row.reshape([-1 if i == j else 1 for j in range(len(shape))])
+        return product
+
+    def quadrature(self, face: Face | None) -> tuple[Float[Array, " _"] | None, ...]:
+        """The weights along each axis, in the interior or on a face."""
+        if face is None:
+            return self.weights
+        if self.boundary is not None or len(self.weights) == 1:
+            return (None,) * len(self.weights)
+        return tuple(None if n == face.axis else w for n, w in zip(self.where.names, self.weights, strict=True))
+
+
+Nodes = tuple[tuple[str, int], ...]
+"""The number of quadrature nodes along each axis."""
+
+
+def quadrature_nodes(model: Model, oversampling: float = 2.0) -> Nodes:
+    """How many quadrature nodes see all that the basis functions do: squared residuals of a quadratic equation are
+    integrated exactly with twice as many nodes as functions."""
+    names = model.problem.domain.names
+    most = {1: 512, 2: 96, 3: 40}.get(len(names), 12)
+    centre = Grid(names, tuple(jnp.full((1,), axis.lower + axis.length / 2) for _, axis in model.problem.domain.axes))
+    table = jax.eval_shape(lambda: model.basis_values(centre, centre, {None: frozenset({()})})[None])
+    table = table.inner if isinstance(table, PotentialValues) else table
+    if not isinstance(table, SeparableValues):
+        return tuple((name, most // 2) for name in names)
+    ranks = [t.shape[-2] for t in table.tables if t is not None]
+    return tuple((n, min(max(int(np.ceil(oversampling * r)), 8), most)) for n, r in zip(names, ranks, strict=True))
+
+
+def make_collocation(model: Model, nodes: Nodes) -> Collocation:
+    """Gauss-Legendre nodes on intervals and uniform ones on circles, with weights that sum to one.
+
+    They are known while tracing, so that classical bases are tabulated there rather than computed by a program.
+    """
+    domain, counts = model.problem.domain, dict(nodes)
+    rules = {name: quadrature(axis, counts[name]) for name, axis in domain.axes}
+    with jax.ensure_compile_time_eval():
+        weights = tuple(jnp.asarray(w / np.sum(w)) for _, w in rules.values())
+        return Collocation(Grid.of(domain, {name: jnp.asarray(p) for name, (p, _) in rules.items()}), weights)

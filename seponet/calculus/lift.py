@@ -1,0 +1,74 @@
+r"""Conditions imposed exactly, by construction.
+
+On one axis n, let the linear conditions be traces l_j(s) = d_j, and let h_j be polynomials with l_i(h_j) = delta_ij.
+Then
+
+    P f = sum_j h_j(y_n) l_j(f)
+
+is a projector that keeps exactly what the conditions speak of, and f - P f satisfies all of them with zero data. So
+
+    s = lift + (I - P_1) ... (I - P_d) network,        lift_k = lift_{k-1} + P_k (d_k - lift_{k-1}),
+
+where lift_0 is what the problem knows of its solution (mostly nothing), and the last stage wins: at a corner where the
+data of two axes disagree, the conditions **declared first hold exactly** and the others are off by the disagreement
+there. For instance an initial state that does not vanish on a wall with s = 0, the initial condition being declared
+first, keeps the wall at its initial values.
+
+Because P acts on one axis only, a separable model is constrained by editing its one-dimensional factors.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..derivatives import MultiIndex
+from ..equations.expression import Expression
+from ..equations.problem import Problem
+from ..equations.symbols import Symbol
+from ..functions import Space
+from ..locations import Evaluable, Location
+from .projectors import Projector, make_projectors
+
+
+def value_of(symbol: Symbol, functions: Mapping[str, Evaluable], where: Location) -> Array:
+    """The values of an input or of a coordinate."""
+    if symbol.kind == "coordinate":
+        return where.coordinate(symbol.name)
+    return functions[symbol.name](where, symbol.alpha)
+
+
+def make_lift(
+    problem: Problem, field: str, exact: Collection[str], functions: Mapping[str, Evaluable]
+) -> Evaluable | None:
+    """The lift of one field for given input functions, or None if nothing is known of it and the data of all its exact
+    conditions are zero. What the problem knows of its solution is the lift's first stage."""
+    data: dict[str, list[Expression]] = {}
+    for condition in problem.linear_conditions:
+        if condition.field == field and condition.axis in exact:
+            data.setdefault(condition.axis, []).append(condition.data)
+    lift = problem.singular_part(functions).get(field)
+    for projector in reversed(make_projectors(problem, field, exact)):
+        given = [None if e.is_zero else _data(e, problem.spaces, functions) for e in data[projector.name]]
+        lift = _stage(projector, given, lift)
+    return lift
+
+
+def _stage(projector: Projector, given: Sequence[Evaluable | None], before: Evaluable | None) -> Evaluable | None:
+    """before + P (given - before), where None is zero."""
+    if before is None:
+        return projector.interpolate(given) if any(given) else None
+    added, removed = projector.interpolate(given), projector(before)
+    return lambda where, alpha: before(where, alpha) + added(where, alpha) - removed(where, alpha)
+
+
+def _data(expression: Expression, inputs: Mapping[str, Space], functions: Mapping[str, Evaluable]) -> Evaluable:
+    def evaluate(where: Location, alpha: MultiIndex) -> Array:
+        derived = expression
+        for axis, n in alpha:
+            for _ in range(n):
+                derived = derived.differentiate(axis, inputs)
+        result = derived({symbol: value_of(symbol, functions, where) for symbol in derived.symbols})
+        return jnp.reshape(result, (1,) * (1 + len(where.shape))) if result.ndim == 0 else result
+
+    return evaluate

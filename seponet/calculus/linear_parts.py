@@ -1,0 +1,167 @@
+"""Finding the linear parts of an equation, so that they are combined before the contraction.
+
+Evaluating a derivative of a separable model on a grid costs one contraction. A combination like s_t - nu s_xx costs one
+as well, if it is formed from the small one-dimensional factors instead of the large arrays of values.
+
+**How linearity is proved.** The body is traced to a jaxpr, and every intermediate value is tracked as
+
+    (linear combination of fields' derivatives, with numbers as coefficients) + (an array).
+
+Fields start as combinations of themselves, inputs and coordinates as arrays. `add`, `sub` and `neg` act on both parts,
+and so do `mul` and `div` by a number that the trace knows. Every other primitive, and every product with an array (an
+input, a coordinate, a field), first turns the combinations that it consumes into values: those combinations are the
+*atoms*, and what is left at the end is the last one. Nothing is inferred from sampled numbers, so the rewriting is
+exact.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.extend import core
+from jaxtyping import Array
+
+from ..equations.expression import Expression
+from ..equations.symbols import Symbol
+
+Combination = tuple[tuple[Symbol, float], ...]
+"""sum of coefficient * derivative with numbers as coefficients, the first of which is 1."""
+
+
+@dataclass(frozen=True)
+class LinearParts:
+    """A residual rewritten on top of its atoms: `evaluate` maps their values, and those of the other symbols, to it."""
+
+    atoms: tuple[Combination, ...]
+    evaluate: Callable[[Mapping[Combination, Array], Mapping[Symbol, Array]], Array]
+
+
+def fuse(expression: Expression, shapes: Mapping[Symbol, tuple[int, ...]], dtype: Any) -> LinearParts:
+    """Split an expression, for arguments of the given shapes, into contractions and elementwise work."""
+    symbols = expression.symbols
+    arguments = [jax.ShapeDtypeStruct(shapes[symbol], dtype) for symbol in symbols]
+    closed = jax.make_jaxpr(expression.function)(*arguments)
+    atoms: dict[Combination, None] = {}
+
+    def collect(given: Mapping[str, Array]) -> Array:
+        def contract(combination: Combination) -> Array:
+            atoms.setdefault(combination)
+            return jnp.zeros(shapes[combination[0][0]], dtype)
+
+        return _run(closed, symbols, contract, {s: given[str(s)] for s in symbols if s.kind != "field"})
+
+    jax.eval_shape(collect, {str(s): a for s, a in zip(symbols, arguments, strict=True) if s.kind != "field"})
+
+    def evaluate(values: Mapping[Combination, Array], given: Mapping[Symbol, Array]) -> Array:
+        return _run(closed, symbols, values.__getitem__, given)
+
+    return LinearParts(tuple(atoms), evaluate)
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """sum of `linear` plus `rest`; `rest` is an array, a number, or None for zero."""
+
+    linear: dict[Symbol, float]
+    rest: Any = None
+
+    @property
+    def is_number(self) -> bool:
+        return not self.linear and isinstance(self.rest, float)
+
+    def scale(self, factor: float) -> "_Affine":
+        rest = None if self.rest is None else self.rest * factor
+        return _Affine({symbol: c * factor for symbol, c in self.linear.items() if c * factor}, rest)
+
+    def plus(self, other: "_Affine") -> "_Affine":
+        linear = dict(self.linear)
+        for symbol, c in other.linear.items():
+            linear[symbol] = linear.get(symbol, 0.0) + c
+        linear = {symbol: c for symbol, c in linear.items() if c}
+        if self.rest is None or other.rest is None:
+            return _Affine(linear, self.rest if other.rest is None else other.rest)
+        return _Affine(linear, self.rest + other.rest)
+
+
+def _run(
+    closed: core.ClosedJaxpr,
+    symbols: Sequence[Symbol],
+    contract: Callable[[Combination], Array],
+    given: Mapping[Symbol, Array],
+) -> Array:
+    def value(affine: _Affine) -> Any:
+        if not affine.linear:
+            return 0.0 if affine.rest is None else affine.rest
+        terms = sorted(affine.linear.items(), key=lambda item: str(item[0]))
+        first = terms[0][1]
+        contracted = contract(tuple((symbol, c / first) for symbol, c in terms))
+        contracted = contracted if first == 1.0 else contracted * first
+        return contracted if affine.rest is None else contracted + affine.rest
+
+    arguments = [_Affine({s: 1.0}) if s.kind == "field" else _Affine({}, given[s]) for s in symbols]
+    (result,) = _interpret(closed.jaxpr, closed.consts, arguments, value)
+    shape = closed.out_avals[0].shape
+    return jnp.broadcast_to(jnp.asarray(value(result)), shape)
+
+
+def _interpret(
+    jaxpr: Any, consts: Sequence[Any], arguments: Sequence[_Affine], value: Callable[[_Affine], Any]
+) -> list[_Affine]:
+    environment: dict[Any, _Affine] = {}
+
+    def read(variable: Any) -> _Affine:
+        if isinstance(variable, core.Literal):
+            return _constant(variable.val)
+        return environment[variable]
+
+    environment.update(zip(jaxpr.invars, arguments, strict=True))
+    environment.update((variable, _constant(c)) for variable, c in zip(jaxpr.constvars, consts, strict=True))
+    for equation in jaxpr.eqns:
+        operands = [read(variable) for variable in equation.invars]
+        results = _apply(equation, operands, value)
+        environment.update(zip(equation.outvars, results, strict=True))
+    return [read(variable) for variable in jaxpr.outvars]
+
+
+def _apply(equation: Any, operands: list[_Affine], value: Callable[[_Affine], Any]) -> list[_Affine]:
+    name = equation.primitive.name
+    shape = equation.outvars[0].aval.shape
+    fits = all(not o.linear or v.aval.shape == shape for o, v in zip(operands, equation.invars, strict=True))
+    if name in ("pjit", "jit"):
+        inner = equation.params["jaxpr"]
+        return _interpret(inner.jaxpr, inner.consts, operands, value)
+    if any(operand.linear for operand in operands):
+        if name in ("add", "add_any") and fits:
+            return [operands[0].plus(operands[1])]
+        if name == "sub" and fits:
+            return [operands[0].plus(operands[1].scale(-1.0))]
+        if name == "neg":
+            return [operands[0].scale(-1.0)]
+        if name == "mul" and (operands[0].is_number or operands[1].is_number):
+            number, other = operands if operands[0].is_number else operands[::-1]
+            return [other.scale(number.rest)]
+        if name == "div" and operands[1].is_number:
+            return [operands[0].scale(1.0 / operands[1].rest)]
+        if name == "convert_element_type" and equation.invars[0].aval.dtype == equation.outvars[0].aval.dtype:
+            return [operands[0]]
+    elif name == "broadcast_in_dim" and operands[0].is_number:
+        return [operands[0]]
+    parameters = equation.primitive.get_bind_params(equation.params)
+    values = [
+        jnp.asarray(value(operand), variable.aval.dtype)
+        for operand, variable in zip(operands, equation.invars, strict=True)
+    ]
+    values = [jnp.broadcast_to(v, variable.aval.shape) for v, variable in zip(values, equation.invars, strict=True)]
+    out = equation.primitive.bind(*values, **parameters)
+    return [_Affine({}, o) for o in (out if equation.primitive.multiple_results else [out])]
+
+
+def _constant(value: Any) -> _Affine:
+    is_number = (
+        np.ndim(value) == 0 and not isinstance(value, Tracer) and np.issubdtype(np.result_type(value), np.floating)
+    )
+    return _Affine({}, float(value) if is_number else value)

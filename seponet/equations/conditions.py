@@ -1,0 +1,159 @@
+"""Conditions on faces of the domain.
+
+A condition is only *declared* here. The model decides whether it is imposed softly, as a term of the loss, or exactly,
+by construction (`calculus/lift.py`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jaxtyping import Array
+
+from ..derivatives import Trace
+from ..domain import Domain
+from .expression import Expression
+from .symbols import Vocabulary
+from .terms import Face, LinearCondition, Term
+
+Data = float | int | str | Callable[..., Array]
+"""The right-hand side of a condition: a number, the name of an input (`"u"`, `"u_x"`), or a function of named inputs
+and coordinates (`lambda t: jnp.sin(t)`)."""
+
+Places = Mapping[str, float | tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Value:
+    """s = data on a face: an initial condition (`{"t": 0}`) or a Dirichlet condition (`{"x": (0, 1)}`: both ends)."""
+
+    at: Places
+    equals: Data = 0.0
+    field: str | None = None
+
+    def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
+        return _linear(self, (1.0,), vocabulary)
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """d^order s / dn^order = data on a face, along the coordinate n (at both ends in its positive direction).
+
+    A Neumann condition, or the second initial condition of an equation of second order in time. One that is `implied`
+    follows from the equation and the other conditions, as the slope of a solution at t = 0 does: it is imposed where
+    the axis is exact, which leaves less to learn, and is never a term of the loss.
+    """
+
+    at: Places
+    equals: Data = 0.0
+    field: str | None = None
+    order: int = 1
+    implied: bool = False
+
+    def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
+        if self.order < 1:
+            raise ValueError(f"a Derivative on {_show(self.at)} needs order >= 1; got {self.order} (0 is a Value)")
+        return _linear(self, (0.0,) * self.order + (1.0,), vocabulary)
+
+
+@dataclass(frozen=True)
+class Robin:
+    """value * s + derivative * ds/dn = data on a face, along the coordinate n in its positive direction."""
+
+    at: Places
+    value: float
+    derivative: float
+    equals: Data = 0.0
+    field: str | None = None
+
+    def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
+        if self.value == 0 == self.derivative:
+            raise ValueError(f"the Robin condition on {_show(self.at)} says nothing: value and derivative are both 0")
+        return _linear(self, (self.value, self.derivative), vocabulary)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Any elementwise residual on a face: `Residual({"x": 0}, lambda s, s_x, u: s_x - u * s**4)`. Always soft."""
+
+    at: Places
+    residual: Callable[..., Array]
+    name: str | None = None
+
+    def terms(self, vocabulary: Vocabulary) -> list[Term]:
+        expression = Expression.parse(self.residual, vocabulary, f"the residual on {_show(self.at)}")
+        return [
+            Term(_label(axis, node, self.name or "residual"), expression, Face(axis, (node,)))
+            for axis, node in _places(self.at, vocabulary.domain, self)
+        ]
+
+
+Condition = Value | Derivative | Robin | Residual
+
+
+def _linear(
+    condition: Value | Derivative | Robin, weights: tuple[float, ...], vocabulary: Vocabulary
+) -> list[LinearCondition]:
+    field = condition.field
+    if field is None and len(vocabulary.fields) == 1:
+        field = vocabulary.fields[0]
+    if field is None or field not in vocabulary.fields:
+        raise ValueError(
+            f"the condition on {_show(condition.at)} must say which field it is about: "
+            f'field="{vocabulary.fields[0]}" for instance (fields: {", ".join(vocabulary.fields)}); got {field!r}'
+        )
+    data = _data(condition.equals, vocabulary, f"the condition on {_show(condition.at)}")
+    kind = type(condition).__name__.lower()
+    prefix = "" if kind == "value" else f"{kind} "
+    prefix += f"{condition.order} " if isinstance(condition, Derivative) and condition.order > 1 else ""
+    suffix = field if len(vocabulary.fields) > 1 else None
+    implied = isinstance(condition, Derivative) and condition.implied
+    made: list[LinearCondition] = []
+    for axis, node in _places(condition.at, vocabulary.domain, condition):
+        name = prefix + _label(axis, node, suffix)
+        made.append(LinearCondition(name, axis, field, Trace(node, weights), data, implied))
+    return made
+
+
+def _data(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
+    if isinstance(equals, str):
+        try:
+            symbol = vocabulary.parse(equals)
+        except ValueError as error:
+            raise ValueError(f"{label}: {error}") from None
+        expression = Expression((symbol,), lambda value: value)
+    elif callable(equals):
+        expression = Expression.parse(cast("Callable[..., Array]", equals), vocabulary, label)
+    else:
+        return Expression.constant(float(equals))
+    if expression.fields:
+        raise ValueError(
+            f"{label} equals something that holds the unknown `{expression.fields[0]}`; "
+            "write it as a Residual on that face instead"
+        )
+    return expression
+
+
+def _places(at: Places, domain: Domain, condition: Condition) -> list[tuple[str, float]]:
+    if not isinstance(at, Mapping) or len(at) != 1:
+        raise ValueError(
+            f"{type(condition).__name__} needs one axis and where on it, for instance "
+            f'{{"t": 0}} or {{"x": (0, 1)}}; got {at!r}'
+        )
+    ((axis, nodes),) = at.items()
+    interval = domain.axis(axis)
+    found = [float(node) for node in (nodes if isinstance(nodes, tuple | list) else (nodes,))]
+    for node in found:
+        if not interval.lower <= node <= interval.upper:
+            raise ValueError(
+                f"{axis} = {node:g} lies outside of the axis {axis} from {interval.lower:g} to {interval.upper:g}"
+            )
+    return [(axis, node) for node in found]
+
+
+def _label(axis: str, node: float, what: str | None) -> str:
+    return f"{axis}={node:g}" + (f" {what}" if what else "")
+
+
+def _show(at: Any) -> str:
+    return ", ".join(f"{axis} = {node}" for axis, node in at.items()) if isinstance(at, Mapping) else repr(at)

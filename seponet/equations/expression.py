@@ -1,0 +1,117 @@
+"""Elementwise formulas whose argument names say what they need.
+
+`lambda s_t, s_xx, u: s_t - s_xx - u` asks for two derivatives of the field `s` and for the input `u`; a coordinate is
+asked for by its own name. An `Expression` is such a function together with its parsed arguments.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..derivatives import compose, multi_index
+from ..functions import Space
+from .symbols import Symbol, Vocabulary
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An elementwise function of symbols."""
+
+    symbols: tuple[Symbol, ...]
+    function: Callable[..., Array]
+    is_zero: bool = False
+
+    @classmethod
+    def parse(cls, function: Callable[..., Array], vocabulary: Vocabulary, label: str) -> "Expression":
+        """Read the argument names of `function`; `label` says in errors whose body it is."""
+        symbols: list[Symbol] = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise ValueError(f"{label} takes `*{parameter.name}`; name each argument, for instance `s, s_t, s_xx`")
+            try:
+                symbols.append(vocabulary.parse(parameter.name))
+            except ValueError as error:
+                raise ValueError(f"{label}: {error}") from None
+        expression = cls(tuple(symbols), function)
+        expression._check_elementwise(vocabulary, label)
+        return expression
+
+    @classmethod
+    def constant(cls, value: float) -> "Expression":
+        return cls((), lambda: jnp.asarray(value, float), is_zero=value == 0)
+
+    def __call__(self, values: Mapping[Symbol, Array]) -> Array:
+        return self.function(*(values[symbol] for symbol in self.symbols))
+
+    @property
+    def fields(self) -> tuple[Symbol, ...]:
+        return tuple(symbol for symbol in self.symbols if symbol.kind == "field")
+
+    def differentiate(self, axis: str, inputs: Mapping[str, Space]) -> "Expression":
+        """The total derivative along `axis`, again an elementwise expression.
+
+        By the chain rule, D f(u, u_x, x) = f_u u_x + f_{u_x} u_xx + f_x: a jvp whose tangents are the next derivatives
+        of the arguments, which are symbols themselves.
+        """
+        moving = [_differentiate(symbol, axis, inputs) for symbol in self.symbols]
+        extra = tuple(dict.fromkeys(m for m in moving if isinstance(m, Symbol) and m not in self.symbols))
+        symbols = self.symbols + extra
+
+        def derivative(*arguments: Array) -> Array:
+            known = dict(zip(symbols, arguments, strict=True))
+            primals = arguments[: len(self.symbols)]
+            tangents = tuple(
+                known[m] if isinstance(m, Symbol) else jnp.full_like(p, m) for m, p in zip(moving, primals, strict=True)
+            )
+            if not primals:
+                return jnp.zeros_like(self.function())
+            # The tangent of an argument may be larger than the argument only through broadcasting.
+            primals = tuple(
+                jnp.broadcast_to(p, jnp.broadcast_shapes(p.shape, t.shape))
+                for p, t in zip(primals, tangents, strict=True)
+            )
+            tangents = tuple(jnp.broadcast_to(t, p.shape) for p, t in zip(primals, tangents, strict=True))
+            return jax.jvp(self.function, primals, tangents)[1]
+
+        return Expression(symbols, derivative)
+
+    def _check_elementwise(self, vocabulary: Vocabulary, label: str) -> None:
+        full = (2, *range(3, 3 + len(vocabulary.domain)))
+        shapes = [_probe_shape(symbol, vocabulary, full) for symbol in self.symbols]
+        arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+        try:
+            result = jax.eval_shape(self.function, *arguments)
+        except Exception as error:
+            raise ValueError(f"{label} fails on arrays of values: {error}") from error
+        got = getattr(result, "shape", type(result).__name__)
+        # A field has every axis, and so has what is computed from it; data may lack some.
+        allowed = [(m,) if self.fields else (1, m) for m in full]
+        rank_kept = isinstance(got, tuple) and (not self.symbols or len(got) == len(full))
+        if not rank_kept or any(n not in m for n, m in zip(reversed(got), reversed(allowed), strict=False)):
+            raise ValueError(
+                f"{label} must be elementwise: given arrays of shape {full} it must return that shape, but it returned "
+                f"{got}; leave sums, means and stacking to the library and return one residual"
+            )
+
+
+def _differentiate(symbol: Symbol, axis: str, inputs: Mapping[str, Space]) -> Symbol | float:
+    if symbol.kind == "coordinate":
+        return 1.0 if symbol.name == axis else 0.0
+    if symbol.kind == "input" and axis not in inputs[symbol.name].domain:
+        return 0.0
+    return Symbol(symbol.kind, symbol.name, compose(symbol.alpha, multi_index(**{axis: 1})))
+
+
+def _probe_shape(symbol: Symbol, vocabulary: Vocabulary, full: tuple[int, ...]) -> tuple[int, ...]:
+    if symbol.kind == "field":
+        return full
+    sizes = dict(zip(vocabulary.domain, full[1:], strict=True))
+    if symbol.kind == "coordinate":
+        return (1, *(n if axis == symbol.name else 1 for axis, n in sizes.items()))
+    space = vocabulary.inputs[symbol.name]
+    shape = (full[0], *(n if axis in space.domain else 1 for axis, n in sizes.items()))
+    return shape if space.components is None else (space.components, *shape)

@@ -1,0 +1,257 @@
+"""A PDE, written once: where it holds, what is given, what is unknown, and which residuals vanish."""
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, dataclass_transform
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..derivatives import order_along
+from ..domain import Domain
+from ..functions import Functions, Space
+from ..locations import Evaluable
+from .conditions import Condition, Residual, Value
+from .expression import Expression
+from .symbols import Symbol, Vocabulary
+from .terms import LinearCondition, Term, periodic_jumps
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A function that follows from the inputs: the slope of a solution at t = 0, a vorticity, a travel time.
+
+    Conditions, equations and branches may name it like an input. It is computed once for every batch.
+
+    **Arguments:**
+
+    - `space`: its axes and components; the functions themselves may come from any space that has the same.
+    - `compute`: the inputs -> the functions, in JAX.
+    """
+
+    space: Space
+    compute: Callable[[Mapping[str, Functions]], Functions]
+
+
+@dataclass_transform(frozen_default=True)
+class Problem:
+    r"""A parametric PDE, the map from its inputs to its solution being what is learned.
+
+    ```python
+    class Burgers(Problem):
+        nu: float = 0.01
+        domain = Domain(t=(0, 1), x=Periodic(0, 1))
+        inputs = {"u": SpectralField(domain["x"], sigma=625, tau=5, gamma=4)}
+        conditions = [Value({"t": 0}, equals="u")]
+
+        def equation(self, s, s_t, s_x, s_xx):
+            return s_t + s * s_x - self.nu * s_xx
+    ```
+
+    - Annotated attributes are constants and become constructor arguments: `Burgers(nu=0.02)`.
+    - `domain`, `fields`, `inputs`, `conditions` are class attributes, or properties if they depend on a constant.
+    - Each method called `equation` or `equation_<name>` is one residual. Its argument names are the request: fields and
+      inputs with derivatives (`s`, `s_txx`, `u_x`) and coordinates. Its body is elementwise.
+    - No `inputs` makes a single PDE: the models become a separable PINN or a PINN.
+
+    A class whose constants all have defaults is checked when it is defined, any other one when it is constructed.
+    """
+
+    domain: ClassVar[Domain]
+    fields: ClassVar[tuple[str, ...]] = ("s",)
+    inputs: ClassVar[Mapping[str, Space]] = {}
+    derived: ClassVar[Mapping[str, Derived]] = {}
+    """Functions that follow from the inputs, and that conditions, equations and branches may name like inputs."""
+    conditions: ClassVar[Sequence[Condition]] = ()
+    open_axes: ClassVar[tuple[str, ...]] = ()
+    """Axes that are meant to have no condition although the equation differentiates along them."""
+
+    vocabulary: ClassVar[Vocabulary]
+    equations: ClassVar[tuple[Term, ...]]
+    linear_conditions: ClassVar[tuple[LinearCondition, ...]]
+    free_conditions: ClassVar[tuple[Term, ...]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclass(frozen=True)(cls)
+        if hasattr(cls, "domain") and all(f.default is not MISSING for f in fields(cls)):  # pyright: ignore[reportArgumentType]
+            cls()
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        try:
+            if not isinstance(self.fields, tuple) or not self.fields:
+                raise ValueError(f'fields must be a tuple of names, for instance ("s",); got {self.fields!r}')
+            vocabulary = Vocabulary(self.domain, self.fields, self.spaces)
+            bodies = {n: getattr(self, n) for n in dir(type(self)) if n == "equation" or n.startswith("equation_")}
+            if not bodies:
+                raise ValueError("there is no equation; write a method `equation(self, s, s_t, ...)`")
+            equations = tuple(
+                Term(n, Expression.parse(body, vocabulary, f"`{n}`"))
+                for n, body in sorted(bodies.items(), key=lambda item: _line(item[1]))
+            )
+            linear: list[LinearCondition] = []
+            free: list[Term] = []
+            for condition in self.conditions:
+                if isinstance(condition, Residual):
+                    free.extend(condition.terms(vocabulary))
+                elif isinstance(condition, Condition):
+                    linear.extend(condition.linear(vocabulary))
+                else:
+                    raise ValueError(f"a condition is Value, Derivative, Robin or Residual; got {condition!r}")
+            _check_names([c.name for c in linear] + [t.name for t in free])
+            _check_closed(self, equations, linear, free)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error.__cause__
+        for attribute, value in (
+            ("vocabulary", vocabulary),
+            ("equations", equations),
+            ("linear_conditions", tuple(linear)),
+            ("free_conditions", tuple(free)),
+        ):
+            object.__setattr__(self, attribute, value)
+
+    def grid(self) -> dict[str, Float[np.ndarray, " _"]]:
+        """The points along each axis on which predictions are compared with references."""
+        return {name: np.linspace(axis.lower, axis.upper, self.grid_points) for name, axis in self.domain.axes}
+
+    grid_points: ClassVar[int] = 101
+    """How many points the default `grid` has along each axis."""
+
+    def reference(
+        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
+    ) -> dict[str, Float[np.ndarray, "functions *grid"]]:
+        """Solve the problem classically: each field on the tensor grid of `points`, in the order of the domain's axes.
+
+        Optional. A problem that overrides it can be validated while it is trained and evaluated afterwards.
+        """
+        raise ValueError(
+            f"{type(self).__name__} has no reference solver; give it a method `reference` to measure errors"
+        )
+
+    def time_axis(self) -> str:
+        """The axis along which solutions can be continued: all fields have initial values on it, and nothing given
+        depends on it."""
+        for name, axis in self.domain.axes:
+            own = [c for c in self.linear_conditions if c.axis == name]
+            initial = {c.field for c in own if c.trace.weights == (1.0,)}
+            if initial == set(self.fields) and all(c.trace.at == axis.lower for c in own):
+                symbols = [s for term in self.terms() for s in term.expression.symbols if s.kind != "field"]
+                moving = [s.name for s in symbols if s.name == name or name in self._axes_of(s)]
+                if moving:
+                    raise ValueError(
+                        f"{type(self).__name__} can't be continued beyond its window: `{moving[0]}` depends on {name}, "
+                        "so later windows are other problems"
+                    )
+                return name
+        raise ValueError(
+            f"{type(self).__name__} has no axis with initial values of all fields, so there is nothing to continue"
+        )
+
+    def _axes_of(self, symbol: Symbol) -> tuple[str, ...]:
+        return self.spaces[symbol.name].domain.names if symbol.kind == "input" else ()
+
+    def restart(self, inputs: Mapping[str, Functions], end: Mapping[str, Array]) -> dict[str, Functions]:
+        """The inputs of the next window of time, whose initial values are the fields at the end of this one.
+
+        By default each field whose initial value is declared as an input (`equals="u"`) becomes that input, and the
+        others stay. Override it where they are related in another way.
+
+        **Arguments:**
+
+        - `inputs`: of this window.
+        - `end`: each field at its end, `[functions, *grid]` on a uniform grid of the other axes.
+        """
+        time = self.time_axis()
+        initial = [c for c in self.conditions if isinstance(c, Value) and time in c.at]
+        data = {c.field or self.fields[0]: c.equals for c in initial}
+        names = {field: data.get(field) for field in self.fields}
+        if not all(isinstance(name, str) and name in self.inputs for name in names.values()):
+            raise ValueError(
+                f"{type(self).__name__} does not say how a state becomes an input: declare initial values as inputs "
+                '(Value({"t": 0}, equals="u")), or write a method `restart`'
+            )
+        fresh = {str(name): self.inputs[str(name)].fit(end[field]) for field, name in names.items()}
+        return {**{name: inputs[name] for name in self.inputs}, **fresh}
+
+    def singular_part(self, inputs: Mapping[str, Any]) -> Mapping[str, Evaluable]:
+        """For fields of which a part is known, that part: the network learns the rest.
+
+        Optional, for what no smooth basis can hold: a kink, a layer, a corner singularity. It need not satisfy any
+        condition. It is asked for the derivatives that the equations take.
+        """
+        return {}
+
+    reference_resolution: ClassVar[int] = 0
+    """The resolution at which `reference` is converged; 0 if there is none."""
+
+    def paper_reference(
+        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+    ) -> dict[str, Float[np.ndarray, "functions *grid"]]:
+        """The coarser solver that the paper quotes its error against, where there is one."""
+        raise ValueError(f"{type(self).__name__} has no solver like the paper's; compare with reference='converged'")
+
+    def terms(self, exact: Collection[str] = ()) -> tuple[Term, ...]:
+        """All residuals for a model that satisfies the conditions on the axes `exact` by construction."""
+        soft = [c.term() for c in self.linear_conditions if c.axis not in exact and not c.implied]
+        jumps = [
+            term
+            for name, axis in self.domain.axes
+            if axis.periodic and name not in exact
+            for field in self.fields
+            for term in periodic_jumps(name, field, self.highest_order(name, field), self.domain, len(self.fields) == 1)
+        ]
+        return (*self.equations, *soft, *self.free_conditions, *jumps)
+
+    def highest_order(self, axis: str, field: str | None = None) -> int:
+        """The highest derivative along `axis` in the equations, of one field or of all."""
+        symbols = [s for term in self.equations for s in term.expression.fields if field in (None, s.name)]
+        return max((order_along(symbol.alpha, axis) for symbol in symbols), default=0)
+
+    def sample(self, key: PRNGKeyArray, count: int) -> dict[str, Functions]:
+        """Draw `count` of each input from its distribution; with what is derived from them."""
+        keys: Array = jax.random.split(key, max(len(self.inputs), 1))
+        drawn = {name: space.sample(keys[i], count) for i, (name, space) in enumerate(sorted(self.inputs.items()))}
+        return self.complete(drawn)
+
+    @property
+    def spaces(self) -> dict[str, Space]:
+        """Of everything that is given: inputs and what is derived from them."""
+        return {**self.inputs, **{name: derived.space for name, derived in self.derived.items()}}
+
+    def complete(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs with what is derived from them, unless it is there already."""
+        made = dict(inputs)
+        for name, derived in self.derived.items():
+            if name not in made:
+                made[name] = derived.compute(made)
+        return made
+
+
+def _line(method: Any) -> int:
+    """Where a method stands in its file: equations are kept in the order in which they are written."""
+    return inspect.unwrap(method.__func__).__code__.co_firstlineno
+
+
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"two conditions are called {name!r}; drop one if it repeats the other, or give a Residual its own name"
+            )
+
+
+def _check_closed(
+    problem: Problem, equations: tuple[Term, ...], linear: list[LinearCondition], free: list[Term]
+) -> None:
+    conditioned = {c.axis for c in linear} | {t.face.axis for t in free if t.face is not None}
+    for name, axis in problem.domain.axes:
+        differentiated = any(order_along(s.alpha, name) for term in equations for s in term.expression.fields)
+        if differentiated and not axis.periodic and name not in conditioned and name not in problem.open_axes:
+            raise ValueError(
+                f"the equation differentiates along {name}, but there is no condition on {name}: add for instance "
+                f'Value({{"{name}": {axis.lower:g}}}, equals=...), make the axis Periodic, or set '
+                f'open_axes = ("{name}",)'
+            )

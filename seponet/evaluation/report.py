@@ -1,0 +1,79 @@
+"""What is known about a trained operator: how it was trained, and its errors over functions it has not seen."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from .._machine import git_commit, machine, peak_memory_bytes, versions
+from ..nn.fixed import trainable
+from ..operator.operator import Operator
+from ..training.loop import TrainingResult
+from .errors import measure
+from .testset import Kind, draw_functions, load_testset
+
+RESIDUAL_FUNCTIONS = 20
+"""Residuals are averaged over no more functions than this: they vary little, and cost more than errors."""
+
+
+def has_reference(operator: Operator) -> bool:
+    """Whether the problem has a solver to compare with."""
+    return operator.problem.reference_resolution > 0 and bool(operator.problem.inputs)
+
+
+def training_report(trained: TrainingResult) -> dict[str, Any]:
+    """How a model was trained, and where."""
+    leaves = jax.tree.leaves(eqx.filter(trained.model, trainable(trained.model)))
+    return {
+        "steps": trained.steps,
+        "interrupted": trained.interrupted,
+        "training_seconds": trained.seconds,
+        "validation_relative_l2": trained.error,
+        "parameters": sum(leaf.size for leaf in leaves),
+        "peak_memory_bytes": peak_memory_bytes(),
+        "versions": versions(),
+        "machine": machine(),
+        "git_commit": git_commit(),
+    }
+
+
+def evaluation_report(
+    operator: Operator,
+    functions: int = 100,
+    kind: Kind = "converged",
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Errors and residuals over unseen functions; residuals alone if the problem has no reference solver.
+
+    **Arguments:**
+
+    - `operator`: what to evaluate.
+    - `functions`: how many test functions.
+    - `kind`: the reference, "converged" or "paper".
+    - `progress`: called with (functions solved, functions) while references are made.
+    """
+    problem = operator.problem
+    found: dict[str, Any] = {"functions": functions if problem.inputs else 1}
+    if has_reference(operator):
+        testset = load_testset(problem, "test", functions, kind=kind, progress=progress)
+        errors = measure(operator.model, testset)
+        inputs = testset.inputs
+        found |= {"reference": kind, "reference_error": testset.own_error, **errors.summary()}
+        found["per_function"] = {name: getattr(errors, name).tolist() for name in ("relative_l2", "rmse", "maximum")}
+    else:
+        inputs = draw_functions(problem, "test", functions) if problem.inputs else None
+    found["residuals"] = _residuals(operator, inputs)
+    return found
+
+
+def summarise_residuals(residuals: Any) -> dict[str, dict[str, float]]:
+    """For each equation and soft condition, the mean and the largest root mean square over functions."""
+    values = {str(name): np.atleast_1d(residuals[name].to_numpy()) for name in residuals.data_vars}
+    return {name: {"mean": float(np.mean(v)), "max": float(np.max(v))} for name, v in values.items()}
+
+
+def _residuals(operator: Operator, inputs: Any) -> dict[str, dict[str, float]]:
+    few = None if inputs is None else {name: functions[:RESIDUAL_FUNCTIONS] for name, functions in inputs.items()}
+    return summarise_residuals(operator.residual(few))

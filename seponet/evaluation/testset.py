@@ -1,0 +1,224 @@
+"""Functions that a model was not trained on, with their solutions: made once, kept in the user's cache."""
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import platformdirs
+import xarray as xr
+from jaxtyping import Float
+
+from .._files import replacing
+from ..equations.problem import Problem
+from ..functions import Functions, as_callable
+from ..locations import Grid
+from ..operator.class_address import file_digest, is_packaged
+from ..reference import OwnError, estimate_error
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+SEEDS = {"test": 7_000_001, "validation": 7_000_002}
+"""The splits draw from keys of their own; training folds its seed differently, so no functions are shared."""
+
+Kind = Literal["converged", "paper"]
+
+
+@dataclass(frozen=True, eq=False)
+class TestSet:
+    """Input functions and their reference solutions.
+
+    **Arguments:**
+
+    - `problem`: with its constants.
+    - `inputs`: for each input a batch of functions.
+    - `data`: the solutions, and the inputs for reading, with named coordinates; attributes say where they come from.
+    """
+
+    problem: Problem
+    inputs: dict[str, Functions]
+    data: xr.Dataset
+
+    __test__: ClassVar[bool] = False
+
+    @property
+    def points(self) -> dict[str, np.ndarray]:
+        """The points of the grid along each axis."""
+        return {name: np.asarray(self.data[name]) for name in self.problem.domain}
+
+    @property
+    def own_error(self) -> float | None:
+        """The mean relative error of the reference itself, if it was estimated."""
+        return self.data.attrs.get("own_error_mean")
+
+    def solution(self, field: str) -> Float[np.ndarray, "functions *grid"]:
+        return np.asarray(self.data[field])
+
+    def __len__(self) -> int:
+        return self.data.sizes["function"]
+
+
+def draw_functions(problem: Problem, split: str, functions: int) -> dict[str, Functions]:
+    """The functions of a split, the same in every precision."""
+    with jax.enable_x64(False):
+        drawn = problem.sample(jax.random.key(SEEDS[split]), functions)
+    return {name: drawn[name] for name in problem.inputs}
+
+
+def load_testset(
+    problem: Problem,
+    split: Literal["test", "validation"] = "test",
+    functions: int = 100,
+    *,
+    kind: Kind = "converged",
+    points: Mapping[str, np.ndarray] | None = None,
+    refresh: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> TestSet:
+    """The test set from the cache, made first if it isn't there.
+
+    **Arguments:**
+
+    - `problem`, `split`, `functions`: whose functions, which and how many.
+    - `kind`: "converged", or "paper" for the coarse solver that the paper quotes its errors against.
+    - `points`: the grid; by default the problem's own.
+    - `refresh`: make it anew.
+    - `progress`: called with (functions solved, functions).
+    """
+    inputs = draw_functions(problem, split, functions)
+    points = dict(problem.grid() if points is None else points)
+    attributes = _describe(problem, split, inputs, points, kind)
+    path = cache_folder() / f"{type(problem).__name__.lower()}-{split}-{attributes['content']}.nc"
+    if not refresh and path.exists():
+        data = _read(path)
+        if data is not None:
+            return TestSet(problem, inputs, data)
+    data = _solve(problem, inputs, points, kind, progress).assign_attrs(attributes)
+    if kind == "converged":
+        data = data.assign_attrs(_own_error_attributes(problem, inputs, points))
+    data.attrs["checksum"] = _checksum(data)
+    _write(data, path)
+    return TestSet(problem, inputs, data)
+
+
+def cache_folder() -> Path:
+    """Where test sets are kept: `$SEPONET_CACHE`, or the user's cache folder."""
+    return Path(os.environ.get("SEPONET_CACHE") or platformdirs.user_cache_dir("seponet")) / "testsets"
+
+
+def _solve(
+    problem: Problem,
+    inputs: Mapping[str, Functions],
+    points: Mapping[str, np.ndarray],
+    kind: Kind,
+    progress: Callable[[int, int], None] | None,
+) -> xr.Dataset:
+    total = len(next(iter(inputs.values())))
+    # A few functions at a time in two dimensions, where a batch of all would not fit in memory.
+    batch = total if len(points) < 3 else 10
+    parts: list[dict[str, np.ndarray]] = []
+    for start in range(0, total, batch):
+        chosen = {name: functions[start : start + batch] for name, functions in inputs.items()}
+        if kind == "converged":
+            solved = problem.reference(chosen, points, problem.reference_resolution)
+        else:
+            solved = problem.paper_reference(chosen, points)
+        parts.append({field: values.astype(np.float32) for field, values in solved.items()})
+        if progress is not None:
+            progress(min(start + batch, total), total)
+    dims = ("function", *problem.domain)
+    fields = {field: (dims, np.concatenate([part[field] for part in parts])) for field in problem.fields}
+    return xr.Dataset({**fields, **_input_variables(problem, inputs, points)}, coords=dict(points))
+
+
+def _input_variables(
+    problem: Problem, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    made: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    for name, functions in inputs.items():
+        axes = functions.space.domain.names
+        values = as_callable(functions)(*(points[axis] for axis in axes))
+        lead = () if functions.space.components is None else (f"{name}_component",)
+        made[name] = ((*lead, "function", *axes), values)
+    return made
+
+
+def _own_error_attributes(
+    problem: Problem, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+) -> dict[str, float | int]:
+    count = 8 if len(points) < 3 else 2
+    few = {name: functions[:count] for name, functions in inputs.items()}
+
+    def solve(resolution: int) -> np.ndarray:
+        solved = problem.reference(few, points, resolution)
+        return np.concatenate([solved[field] for field in problem.fields], axis=-1)
+
+    found: OwnError = estimate_error(solve, problem.reference_resolution)
+    return {
+        "own_error_mean": float(np.mean(found.per_function)),
+        "own_error_max": float(np.max(found.per_function)),
+        "own_error_functions": count,
+    }
+
+
+def _describe(
+    problem: Problem, split: str, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], kind: Kind
+) -> dict[str, Any]:
+    constants = {name: value for name, value in vars(problem).items() if isinstance(value, int | float | str)}
+    described = {
+        "format": FORMAT,
+        "problem": type(problem).__qualname__,
+        "constants": json.dumps(constants, sort_keys=True),
+        "split": split,
+        "seed": SEEDS[split],
+        "solver": kind,
+        "resolution": problem.reference_resolution,
+    }
+    if not is_packaged(type(problem)):
+        # Its equation and its solver may change from run to run: solutions are those of the file as it is.
+        described |= {"constants": repr(problem), "source": file_digest(type(problem))}
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+    for leaf in jax.tree.leaves(dict(inputs)):
+        digest.update(np.asarray(leaf).tobytes())
+    for name in problem.domain:
+        digest.update(np.asarray(points[name], np.float64).tobytes())
+    return {**described, "content": digest.hexdigest()[:16]}
+
+
+def _checksum(data: xr.Dataset) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(map(str, data.data_vars)):
+        digest.update(np.ascontiguousarray(data[name].values).tobytes())
+    return digest.hexdigest()
+
+
+def _write(data: xr.Dataset, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as fresh:
+        data.to_netcdf(fresh, engine="netcdf4")
+
+
+def _read(path: Path) -> xr.Dataset | None:
+    try:
+        with xr.open_dataset(path, engine="netcdf4") as file:
+            data = file.load()
+    except (OSError, ValueError, KeyError) as error:
+        logger.warning("the cached test set %s can't be read (%s); it is made anew", path, error)
+        return None
+    if data.attrs.get("checksum") != _checksum(data):
+        logger.warning("the cached test set %s is damaged; it is made anew", path)
+        return None
+    return data
+
+
+def grid_of(testset: TestSet) -> Grid:
+    """The test set's grid as a location."""
+    return Grid.of(testset.problem.domain, {name: jnp.asarray(points) for name, points in testset.points.items()})

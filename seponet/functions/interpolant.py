@@ -1,0 +1,59 @@
+"""Functions that were given, not drawn: interpolants of values on a grid."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..bases.base import Basis
+from ..derivatives import MultiIndex
+from ..domain import Domain
+from ..locations import Location
+from .sampled import Sampled
+from .space import Functions, Space, expand
+
+
+@dataclass(frozen=True)
+class Interpolant(Space):
+    """The space of given functions, as coefficients `[functions, *components, *sizes]` of one basis for each axis.
+
+    It equals any other one on the same grid, so new data of a known shape meet a program that is already compiled.
+    """
+
+    domain: Domain
+    bases: tuple[Basis, ...]
+    components: int | None = None
+
+    def draw(self, key: PRNGKeyArray, n: int) -> Array:
+        raise ValueError("these functions were given, so there is no distribution to draw from; sample the problem")
+
+    def evaluate(self, parameters: Array, where: Location, alpha: MultiIndex) -> Float[Array, "..."]:
+        return expand(parameters, self.bases, where, alpha)
+
+
+def interpolate(space: Space, values: Float[Array | np.ndarray, "functions *_"]) -> Functions:
+    """The functions with the given values on a uniform grid, for one of a problem's inputs.
+
+    Linear in `values` and written in JAX for JAX arrays, so it may be differentiated and compiled.
+    """
+    if not len(space.domain):
+        return Functions(space, jnp.asarray(values))
+    xp: Any = np if isinstance(values, np.ndarray) else jnp
+    first = values.ndim - len(space.domain)
+    bases: list[Basis] = []
+    for name, count in zip(space.domain, values.shape[first:], strict=True):
+        basis, cardinal = _cardinal(space.domain[name], count)
+        # Contracts the first remaining axis and appends the basis, so the axes end up in order.
+        values = xp.tensordot(values, xp.asarray(cardinal, values.dtype), ((first,), (0,)))
+        bases.append(basis)
+    return Functions(Interpolant(space.domain, tuple(bases), space.components), jnp.asarray(values))
+
+
+@functools.cache
+def _cardinal(line: Domain, count: int) -> tuple[Basis, np.ndarray]:
+    """The coefficients of the functions that are one at one point and zero at the others, `[points, size]`."""
+    space = Sampled(line, np.eye(count))
+    return space.bases[0], space.coefficients

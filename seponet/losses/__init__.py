@@ -1,0 +1,1 @@
+"""How far a model is from its equations: at points, in Fourier space, linearised, against data."""

@@ -1,0 +1,197 @@
+r"""The residual of a model whose trunks along the periodic axes are trigonometric, measured in Fourier space.
+
+The pointwise loss asks a residual to vanish at points. Here the same elementwise bodies are evaluated on a grid that is
+fine enough for their products, and the residual is projected on the waves that the trunks have, as in Galerkin's
+method:
+
+$$\sum_{|k| \le K} |k|^{-2 \sigma}\, |\hat r_k|^2,$$
+
+by Parseval's identity its mean square if all waves are kept and $\sigma = 0$. A smoothing of $\sigma = 1$ measures the
+residual of a vorticity in the norm of a velocity. Derivatives are multiplications of the series, so a combination of
+derivatives costs one transform, however many there are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..bases.cardinal import TrigonometricCardinal
+from ..bases.fourier_grid import FourierGrid
+from ..calculus.collocation import Collocation
+from ..calculus.evaluate import combine, fuse_term, known_parts
+from ..calculus.linear_parts import Combination
+from ..derivatives import MultiIndex, multi_index, order_along
+from ..locations import Evaluable, Grid
+from ..nn.seponet import SepONet
+from .pointwise import Losses
+
+
+@dataclass(frozen=True)
+class SpectralResidual:
+    """The spectral residuals of SepONets.
+
+    **Arguments:**
+
+    - `smoothing`: the exponent sigma, for each equation by name or one for all.
+    """
+
+    smoothing: float | Mapping[str, float] = 0.0
+
+    def check(self, model: Any, methods: Sequence[str]) -> None:
+        """Whether a model has a spectral residual, on points drawn by `methods`."""
+        fourier_grid_of(model)
+        soft = [term.name for term in model.problem.terms(model.exact) if term.face is not None]
+        if soft:
+            raise ValueError(
+                f'residual = "spectral" needs exact conditions; soft are {", ".join(soft)} (set model.exact)'
+            )
+        names = [term.name for term in model.problem.equations]
+        if unknown := sorted(set(self.smoothing) - set(names)) if isinstance(self.smoothing, Mapping) else []:
+            raise ValueError(f"train.smoothing names {', '.join(unknown)}; the equations are {', '.join(names)}")
+        if set(methods) != {"gauss"}:
+            raise ValueError(f'residual = "spectral" needs quadrature points: sampling = "gauss"; got {methods}')
+
+    def table(
+        self,
+        model: SepONet,
+        inputs: Mapping[str, Evaluable],
+        collocation: Collocation,
+        coefficients: Float[Array, "functions potentials *_"] | None,
+        functions: int,
+    ) -> Float[Array, "terms functions"]:
+        """The mean squared residuals of each equation and function; without coefficients those of the lift alone."""
+        grid = collocation.where
+        if not isinstance(grid, Grid):
+            raise ValueError("a spectral residual lives on a grid; got scattered points")
+        series = None if coefficients is None else _Series(model, grid, coefficients)
+        torus = fourier_grid_of(model)
+        lines = len(grid.shape) - len(torus.sizes)
+        fine = FourierGrid(torus.domain, grid.shape[lines:])
+        lifts = model.lifts(inputs)
+        shape = (functions, *grid.shape)
+        made: list[Array] = []
+        for term in model.problem.terms(model.exact):
+            fused = fuse_term(term, shape, [(1.0, grid)], inputs, grid.points[0].dtype)
+            known = known_parts(term, fused, [(1.0, grid)], inputs, lifts)
+            values: list[Array] = []
+            for atom, lift in zip(fused.atoms, known.lifted, strict=True):
+                own = None if series is None else series.contract(atom, fine)
+                parts = [part for part in (own, lift) if part is not None]
+                values.append(sum(parts[1:], parts[0]) if parts else jnp.zeros((1,) * len(shape)))
+            residual = jnp.broadcast_to(combine(term, fused, known, values), shape)
+            squares = self._squares(residual, fine, torus, term.name)
+            for weights in reversed(collocation.weights[:lines]):
+                squares = (
+                    jnp.mean(squares, -1)
+                    if weights is None
+                    else jnp.tensordot(squares, weights, 1, precision="highest")
+                )
+            made.append(squares)
+        return jnp.stack(made)
+
+    def _squares(
+        self, residual: Array, fine: FourierGrid, torus: FourierGrid, name: str
+    ) -> Float[Array, "functions *lines"]:
+        kept = FourierGrid(
+            torus.domain, tuple(2 * min(k, m) + 1 for k, m in zip(torus.highest, fine.highest, strict=True))
+        )
+        series = fine.resize(fine.transform(residual), kept)
+        power = self.smoothing.get(name, 0.0) if isinstance(self.smoothing, Mapping) else self.smoothing
+        square = kept.wavenumber_squared()
+        # The mean has no wavelength: it counts like the longest wave.
+        square[(0,) * square.ndim] = np.min(square[square > 0])
+        weight = jnp.asarray(kept.multiplicity() * square**-power, residual.dtype)
+        squares = (series.real**2 + series.imag**2) * _spread(weight, series.ndim)
+        return jnp.sum(squares, axis=tuple(range(series.ndim - weight.ndim, series.ndim)))
+
+    def loss(
+        self,
+        model: SepONet,
+        inputs: Mapping[str, Evaluable],
+        collocation: Collocation,
+        weights: Float[Array, "terms functions"],
+        coefficients: Float[Array, "functions potentials *_"],
+    ) -> Losses:
+        """The weighted sum of the mean squares, as `pointwise.physics_loss` gives it; here the table has a gradient."""
+        table = self.table(model, inputs, collocation, coefficients, coefficients.shape[0])
+        return Losses(jnp.sum(weights * table), table)
+
+
+def fourier_grid_of(model: Any) -> FourierGrid:
+    """The grid of the periodic axes on which a model's core, or what it says of a core, is a field."""
+    if not isinstance(model, SepONet):
+        raise ValueError(f"spectral residuals are for SepONets; got a {type(model).__name__}")
+    domain = model.problem.domain
+    circles = [name for name, axis in domain.axes if axis.periodic]
+    if not circles or tuple(circles) != domain.names[-len(circles) :] or not set(circles) <= set(model.exact):
+        raise ValueError(
+            f"spectral residuals need exactly periodic axes, declared last; the axes are {', '.join(domain)} "
+            f"with {', '.join(circles) or 'none'} periodic and {', '.join(model.exact) or 'none'} exact"
+        )
+    sizes: list[int] = []
+    for name, trunk in zip(domain.names, model.trunks, strict=True):
+        if name in circles:
+            bases = getattr(trunk, "bases", None)
+            if bases is None or len(getattr(model.decoder, "sizes", ())) != len(domain):
+                raise ValueError(f"spectral residuals need a Tucker decoder and a nodal or Fourier trunk along {name}")
+            sizes.append(bases[0].size if isinstance(bases[0], TrigonometricCardinal) else bases[0].size | 1)
+    return FourierGrid(domain[tuple(circles)], tuple(sizes))
+
+
+class _Series:
+    """The Fourier series of a model's potentials on the lines' points, and of their derivatives along the lines."""
+
+    def __init__(self, model: SepONet, grid: Grid, coefficients: Array) -> None:
+        self.model, self.torus = model, fourier_grid_of(model)
+        self.lines = model.problem.domain.names[: len(grid.shape) - len(self.torus.sizes)]
+        highest = {name: model.problem.highest_order(name) for name in self.lines}
+        trunks = dict(zip(model.problem.domain.names, model.trunks, strict=True))
+        self.tables = [trunks[name](grid[name], highest[name]) for name in self.lines]
+        core = coefficients
+        for i, (name, n) in enumerate(zip(self.torus.domain, self.torus.sizes, strict=True)):
+            axis = 2 + len(self.lines) + i
+            basis = trunks[name].bases[0]  # pyright: ignore[reportAttributeAccessIssue]
+            if not isinstance(basis, TrigonometricCardinal):
+                line = basis.axis
+                values = jnp.asarray(basis.table(line.lower + line.length * np.arange(n) / n)[0], core.dtype)
+                core = jnp.moveaxis(jnp.tensordot(core, values, ((axis,), (1,)), precision="highest"), -1, axis)
+        self.core = core
+        self.known: dict[tuple[int, MultiIndex], Array] = {}
+
+    def contract(self, atom: Combination, fine: FourierGrid) -> Array | None:
+        """An atom on a finer grid; None if it vanishes identically."""
+        sums: dict[tuple[int, MultiIndex], dict[MultiIndex, float]] = {}
+        fields, made = self.model.problem.fields, self.model.potentials
+        for symbol, c in atom:
+            index = fields.index(symbol.name)
+            parts = [(c, index, symbol.alpha)] if made is None else made.derive(index, [(c, symbol.alpha)])
+            for weight, j, alpha in parts:
+                along = multi_index(**{name: order_along(alpha, name) for name in self.lines})
+                across = multi_index(**{name: order_along(alpha, name) for name in self.torus.domain})
+                group = sums.setdefault((j, along), {})
+                group[across] = group.get(across, 0.0) + weight
+        total: Array | None = None
+        for (j, along), group in sums.items():
+            if any(group.values()):
+                symbol: Any = sum(c * self.torus.derivative_multiplier(alpha) for alpha, c in group.items())
+                series = self._along(j, along)
+                part = series * _spread(jnp.asarray(symbol, series.dtype), series.ndim)
+                total = part if total is None else total + part
+        return None if total is None else fine.inverse(self.torus.resize(total, fine))
+
+    def _along(self, potential: int, along: MultiIndex) -> Array:
+        if (potential, along) not in self.known:
+            core = self.core[:, potential]
+            for axis, (name, table) in enumerate(zip(self.lines, self.tables, strict=True), start=1):
+                factor = table[order_along(along, name), potential]
+                core = jnp.moveaxis(jnp.tensordot(core, factor, ((axis,), (0,)), precision="highest"), -1, axis)
+            self.known[potential, along] = self.torus.transform(core)
+        return self.known[potential, along]
+
+
+def _spread(array: Array, rank: int) -> Array:
+    return array.reshape((1,) * (rank - array.ndim) + array.shape)

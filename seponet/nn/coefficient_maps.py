@@ -1,0 +1,52 @@
+"""Fixed linear maps from the branch's outputs to coefficients, chosen so that the loss sees every direction alike."""
+
+import math
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .fixed import Fixed
+from .linear import matmul
+
+
+class Whitening(eqx.Module):
+    r"""$c = \sigma\, z\, W$ with a fixed amplitude $\sigma$ and a fixed $W$: a vector (diagonal whitening) or a matrix.
+
+    With the average residual operator $A = E_u[J^T J]$ of `losses.linearised.gram`, $W = A_{kk}^{-1/2}$ or $W = L^{-1}$
+    where $A = L L^T$; then the mean squared residual of a linear problem is $\sigma^2 |z - z^*|^2$ plus a constant.
+
+    **Arguments:**
+
+    - `weight`: `[size]` or `[size, size]`.
+    - `amplitude`: a small one gives a calm start.
+    """
+
+    weight: Fixed
+    amplitude: float = eqx.field(static=True, default=1.0)
+
+    def __call__(self, outputs: Float[Array, "functions size"]) -> Float[Array, "functions size"]:
+        weight = self.amplitude * self.weight()
+        return outputs * weight[None] if weight.ndim == 1 else matmul(outputs, weight)
+
+
+class ModalScaling(eqx.Module):
+    """The same for a core that is a field on a periodic grid: every wave of every component has its own factor.
+
+    **Arguments:**
+
+    - `weight`: `[components, *half grid]`, on the coefficients of a real FFT.
+    - `grid`: the points along each periodic axis, which are the last axes of the core.
+    """
+
+    weight: Fixed
+    grid: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, outputs: Float[Array, "functions size"]) -> Float[Array, "functions size"]:
+        fields = outputs.reshape(outputs.shape[0], -1, *self.grid)
+        axes = tuple(range(2, fields.ndim))
+        series = jnp.fft.rfftn(fields, axes=axes) * self.weight()[None]
+        return jnp.fft.irfftn(series, self.grid, axes).reshape(outputs.shape[0], math.prod(fields.shape[1:]))
+
+
+Scaling = Whitening | ModalScaling

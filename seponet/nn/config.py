@@ -1,0 +1,63 @@
+"""What a model is made of, as data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What a model is made of. The defaults are the paper's, but for sizes.
+
+    **Arguments:**
+
+    - `kind`: "seponet", "deeponet" (shared trunk, forward mode) or "deeponet_repeated" (as the paper benchmarks it).
+    - `decoder`: "cp" or "tucker", of a SepONet.
+    - `rank`: the number of basis functions; for Tucker that of each axis, a number or a mapping from axes. "auto" is
+        for recipes: `training.ranks.resolve_auto` chooses the ranks before a model is built.
+    - `exact`: the axes whose conditions hold by construction: "all", "none" or a list.
+    - `trunk`: "mlp", "modified_mlp", one of the classical bases "fourier", "nodal" (the coefficients are values on a
+        uniform grid of a circle), "legendre", "chebyshev", "sine", or "classical" (Fourier on periodic axes, Legendre
+        on others); or a mapping from axes to these.
+    - `trunk_width`, `trunk_depth`, `trunk_activation`, `trunk_final`: of learned trunks.
+    - `wavenumbers`: how many periodic features a learned trunk gets along an exactly periodic axis.
+    - `encoder`: "sensors" (values as they are), "standardise" or "pca".
+    - `transform`: for inputs by name, what the encoder sees instead of their values: "reciprocal" or "log".
+    - `sensors`: the number of sensors along each axis of an input.
+    - `components`: how many principal components "pca" keeps; None keeps those above 1e-8 of the variance.
+    - `ridge`: of "pca": fine components count less, by this part of the largest variance (`nn.encoders.PCA`).
+    - `output`: "fields", or "curl": two fields along two periodic axes that come from one stream function.
+    - `branch`: "mlp", "cnn" for one input sampled on a grid, or "spectral": from fields to a core that is a field over
+        nodal trunks, commuting with translations (`nn/spectral_branch.py`); its depth is the number of blocks.
+    - `channels`: what a spectral branch sees, inputs and derivatives (`"u"`, `"w_x"`); by default all that is given.
+    - `invariant`: a periodic axis along which the equation looks the same everywhere: the model then commutes with
+        translations along it (`nn/translation.py`). "auto" is for recipes: `training.ranks.resolve_auto` looks for one.
+    - `reach`, `waves`: of the filters of a spectral branch.
+    - `branch_width`, `branch_depth`, `branch_activation`, `skip`, `zero_last`: of the branch.
+    """
+
+    kind: str = "seponet"
+    decoder: str = "cp"
+    rank: int | str | Mapping[str, int] = 50
+    exact: str | tuple[str, ...] = "none"
+    trunk: str | Mapping[str, str] = "mlp"
+    trunk_width: int = 50
+    trunk_depth: int = 5
+    trunk_activation: str = "sine"
+    trunk_final: str = "sine"
+    wavenumbers: int = 5
+    encoder: str = "sensors"
+    transform: Mapping[str, str] = field(default_factory=dict)
+    sensors: int = 128
+    components: int | None = None
+    ridge: float = 0.0
+    output: str = "fields"
+    branch: str = "mlp"
+    branch_width: int = 50
+    branch_depth: int = 5
+    branch_activation: str = "tanh"
+    skip: bool = False
+    zero_last: bool = False
+    channels: tuple[str, ...] = ()
+    invariant: str = ""
+    reach: int = 3
+    waves: int = 8

@@ -1,0 +1,117 @@
+"""The deep operator network as the paper benchmarks it: every point repeated for every function."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..calculus.basis_values import Request, weighted_locations
+from ..derivatives import MultiIndex
+from ..equations.problem import Problem
+from ..equations.terms import Face
+from ..locations import Grid, Location, Points
+from .coefficient_maps import Scaling
+from .model import AnyBranch, OperatorNetwork, Sensors
+from .translation import Translation
+
+
+class RepeatedDeepONet(OperatorNetwork):
+    """The same network as the paper benchmarks it: every point repeated for every function, reverse-mode derivatives.
+
+    It is here to be compared with: its cost is that of one trunk evaluation, and one backward pass per derivative, for
+    each *pair* of a function and a point. Its conditions are always soft.
+    """
+
+    separable: ClassVar[bool] = False
+
+    problem: Problem = eqx.field(static=True)
+    exact: tuple[str, ...] = eqx.field(static=True)
+    sensors: Sensors = eqx.field(static=True)
+    branch: AnyBranch
+    trunk: Callable[[Array], Array]
+    rank: int = eqx.field(static=True)
+    whitening: Scaling | None = None
+    translation: Translation | None = None
+
+    def __check_init__(self) -> None:
+        if self.exact:
+            raise ValueError(f"RepeatedDeepONet imposes conditions softly only; got exact={self.exact}. Use DeepONet.")
+
+    @property
+    def materialised_rank(self) -> int:
+        return len(self.problem.fields) * self.rank
+
+    def coefficient_shape(self) -> tuple[int, ...]:
+        return (len(self.problem.fields), self.rank)
+
+    def basis_values(
+        self, where: Location, boundary: Location, request: Request
+    ) -> Mapping[Face | None, "RepeatedValues"]:
+        made: dict[Face | None, RepeatedValues] = {}
+        for face in request:
+            places = weighted_locations(face, where if face is None else boundary)
+            points = tuple(p.mesh() if isinstance(p, Grid) else p for _, p in places)
+            made[face] = RepeatedValues(self.trunk, points, tuple(w for w, _ in places), places[0][1].shape)
+        return made
+
+
+class RepeatedValues(eqx.Module):
+    """Points to be repeated for every function, together with the trunk that will be evaluated there."""
+
+    trunk: Callable[[Array], Array]
+    places: tuple[Points, ...]
+    weights: tuple[float, ...] = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    def contract(self, coefficients: Array, field: int, combination: Sequence[tuple[float, MultiIndex]]) -> Array:
+        functions, fields, rank = coefficients.shape
+        total = jnp.zeros((functions, *self.shape), coefficients.dtype)
+        for weight, points in zip(self.weights, self.places, strict=True):
+            repeated = tuple(jnp.broadcast_to(p[None], (functions, p.shape[0])) for p in points.points)
+
+            def solution(*y: Array) -> Array:
+                basis = self.trunk(jnp.stack(y, axis=-1)).reshape(*y[0].shape, fields, rank)[:, :, field]
+                return jnp.einsum("fr,fpr->fp", coefficients[:, field], basis, precision="highest")
+
+            for c, alpha in combination:
+                derivative = solution
+                for name, m in alpha:
+                    for _ in range(m):
+                        derivative = _reverse(derivative, points.names.index(name))
+                total = total + weight * c * derivative(*repeated).reshape(total.shape)
+        return total
+
+    def flops(self, field: int, combination: Sequence[tuple[float, MultiIndex]]) -> int:
+        # A pass through the trunk for every pair of a function and a point, about doubled by each derivative.
+        passes = sum(3 ** sum(m for _, m in alpha) for _, alpha in combination)
+        return 2 * _weights(self.trunk) * math.prod(self.shape) * passes * len(self.places)
+
+    def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "RepeatedValues"]:
+        names = self.places[0].names
+        rows = tuple(jnp.moveaxis(p.reshape(self.shape), axis, 0) for points in self.places for p in points.points)
+        return rows, RepeatedValues(self.trunk, (Points(names, ()),) * len(self.places), self.weights, ())
+
+    def join(self, rows: tuple[Array, ...], axis: int = 0) -> "RepeatedValues":
+        names, axes = self.places[0].names, len(self.places[0].names)
+        laid = tuple(jnp.moveaxis(r, 0, axis) for r in rows)
+        flat = tuple(r.reshape(-1) for r in laid)
+        places = tuple(Points(names, flat[i * axes : (i + 1) * axes]) for i in range(len(self.places)))
+        return RepeatedValues(self.trunk, places, self.weights, laid[0].shape)
+
+
+def _weights(trunk: Callable[[Array], Array]) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(trunk, eqx.is_inexact_array)))
+
+
+def _reverse(function: Callable[..., Array], axis: int) -> Callable[..., Array]:
+    """The derivative along one coordinate of a function that acts on every entry by itself, in reverse mode."""
+
+    def derivative(*y: Array) -> Array:
+        value, pull = jax.vjp(lambda moving: function(*y[:axis], moving, *y[axis + 1 :]), y[axis])
+        return pull(jnp.ones_like(value))[0]
+
+    return derivative

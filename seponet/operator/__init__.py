@@ -1,0 +1,1 @@
+"""A trained operator: predict, judge, refine, continue in time, save and load."""

@@ -1,0 +1,242 @@
+"""An operator seen on one grid, or at one set of points: what depends on the place alone is computed once."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from .._precision import in_precision_of, is_double
+from ..calculus.basis_values import BasisValues
+from ..calculus.evaluate import evaluate
+from ..calculus.model import FixedCoefficients
+from ..domain import Domain
+from ..equations.symbols import Symbol
+from ..functions import Functions
+from ..functions.interpolant import interpolate
+from ..locations import Grid, Location, Points
+from ..nn.model import OperatorNetwork
+from .inputs import read_inputs, sensor_values
+
+Inputs = dict[str, Functions]
+
+
+class CompiledEvaluator:
+    """Compiled evaluation of fields and derivatives at fixed places; `Operator.on` makes one.
+
+    A new input costs one pass of the branch and one contraction with tables of the trunks, plus the lift. Large results
+    are computed in chunks of functions, and of rows of the first axis, so that the working memory stays bounded.
+
+    **Arguments:**
+
+    - `model`: the operator network.
+    - `coefficients`: inputs to the model's coefficients, compiled.
+    - `coordinates`: for each axis its points, or one number; see `locate`.
+    - `points`: whether they are the coordinates of scattered points rather than the axes of a grid.
+    - `symbols`: what to evaluate; one gives a DataArray, several a Dataset.
+    - `memory`: bytes to work with, about.
+    """
+
+    def __init__(
+        self,
+        model: OperatorNetwork,
+        coefficients: Callable[[Inputs], Array],
+        coordinates: Mapping[str, Any],
+        *,
+        points: bool,
+        symbols: Sequence[Symbol],
+        memory: int,
+    ) -> None:
+        self.model, self.coefficients, self.symbols, self.memory = model, coefficients, tuple(symbols), memory
+        # A view may be asked for first in a program that is being traced, and is kept for later ones.
+        with in_precision_of(model), jax.ensure_compile_time_eval():
+            self._prepare(coordinates, points)
+
+    def _prepare(self, coordinates: Mapping[str, Any], points: bool) -> None:
+        model = self.model
+        self.where, self.coordinates = locate(model.problem.domain, coordinates, points=points)
+        self._arrays, self._static = eqx.partition(model, eqx.is_array)
+        self._compiled = jax.jit(self._values)
+        self._chunks: dict[int, tuple[int, int]] = {}
+        self._single: CompiledEvaluator | None = None
+        table = jax.eval_shape(self._features, self._arrays, self.where)
+        small = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(table)) <= self.memory / 2
+        # A grid is known while tracing, so that classical bases are tabulated in float64; a cloud may be too large.
+        where = self.where if isinstance(self.where, Points) else None
+        self._table = jax.jit(self._features)(self._arrays, where) if small else None
+
+    def __call__(self, u: Any = None) -> xr.DataArray | xr.Dataset:
+        """The fields for one or many functions, given as for `Operator.predict`."""
+        with in_precision_of(self.model):
+            inputs, count = read_inputs(self.model.problem.inputs, sensors_of(self.model), u)
+            return self.label(self.compute(inputs, count or 1), count)
+
+    def evaluate(self, values: Any = None) -> Any:
+        """The same for values at the sensors as a pure function, which may be compiled and differentiated.
+
+        `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs to such arrays.
+        The result is an array, or a dictionary of them if there are several symbols.
+        """
+        if self.model is not self._traceable.model:
+            return self._traceable.evaluate(values)
+        spaces = self.model.problem.inputs
+        code, many = sensor_values(spaces, sensors_of(self.model), values)
+        inputs = {name: interpolate(spaces[name], value) for name, value in code.items()}
+        if set(code) != {name for name, _ in self.model.sensors}:
+            code = self.model.encode(inputs)
+        made = self._values(self._arrays, self.model.coefficients(code), inputs, self._table, None)
+        made = {str(symbol): value if many else value[0] for symbol, value in zip(self.symbols, made, strict=True)}
+        made = {name: value.reshape(self._kept(value)) for name, value in made.items()}
+        return made if len(made) > 1 else next(iter(made.values()))
+
+    @property
+    def _traceable(self) -> "CompiledEvaluator":
+        """The view for the precision around: a program that is being traced can't change it."""
+        if jax.config.read("jax_enable_x64") or not is_double(self.model):
+            return self
+        if self._single is None:
+            model = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), self.model)
+            points = isinstance(self.where, Points)
+            self._single = CompiledEvaluator(
+                model, self.coefficients, self.coordinates, points=points, symbols=self.symbols, memory=self.memory
+            )
+        return self._single
+
+    def compute(self, inputs: Inputs, count: int, coefficients: Array | None = None) -> list[np.ndarray]:
+        """For every symbol an array `[functions, *shape]`, chunk by chunk; with the model's coefficients or others."""
+        n = self.where.shape[0]
+        if count not in self._chunks:
+            self._chunks[count] = self._choose_chunks(inputs, count)
+        functions, rows = self._chunks[count]
+        made: list[np.ndarray] = []
+        for start in _starts(count, functions):
+            chunk = slice(start, start + functions)
+            own = inputs if functions == count else {name: f[chunk] for name, f in inputs.items()}
+            given = self.coefficients(own) if coefficients is None else coefficients[chunk]
+            for row in _starts(n, rows):
+                values = self._compiled(*self._slab(row, rows, given, own))
+                if (functions, rows) == (count, n):
+                    return [np.asarray(value) for value in values]
+                made = made or [np.empty((count, *self.where.shape), value.dtype) for value in values]
+                for whole, part in zip(made, values, strict=True):
+                    whole[chunk, row : row + rows] = part
+        return made
+
+    def label(self, values: Sequence[np.ndarray], count: int | None) -> xr.DataArray | xr.Dataset:
+        """Values with names and coordinates."""
+        function = () if count is None else ("function",)
+        if isinstance(self.where, Points):
+            dims, axes = (*function, "point"), "point"
+        else:
+            dims = (*function, *(name for name, c in self.coordinates.items() if c.ndim))
+            axes = None
+        coords = {name: (axes or name, c) if c.ndim else c for name, c in self.coordinates.items()}
+        arrays: dict[str, xr.DataArray] = {}
+        for symbol, value in zip(self.symbols, values, strict=True):
+            value = value if count is not None else value[0]
+            arrays[str(symbol)] = xr.DataArray(value.reshape(self._kept(value)), coords, dims, name=str(symbol))
+        return xr.Dataset(arrays) if len(arrays) > 1 else next(iter(arrays.values()))
+
+    def _kept(self, value: Array | np.ndarray) -> tuple[int, ...]:
+        """The shape without the axes whose coordinate was given as one number."""
+        if isinstance(self.where, Points):
+            return value.shape
+        lead = value.ndim - len(self.coordinates)
+        kept = [n for n, c in zip(value.shape[lead:], self.coordinates.values(), strict=True) if c.ndim]
+        return (*value.shape[:lead], *kept)
+
+    def _features(self, arrays: Any, where: Location | None) -> BasisValues:
+        where = self.where if where is None else where
+        request = {None: frozenset(symbol.alpha for symbol in self.symbols)}
+        return eqx.combine(arrays, self._static).basis_values(where, where, request)[None]
+
+    def _values(
+        self, arrays: Any, coefficients: Array, inputs: Inputs, table: BasisValues | None, where: Location | None
+    ) -> list[Array]:
+        model = self._static if arrays is None else eqx.combine(arrays, self._static)
+        solution = FixedCoefficients(model, coefficients, table)
+        made = evaluate(solution, inputs, self.where if where is None else where, self.symbols)
+        return [made[symbol] for symbol in self.symbols]
+
+    def _slab(self, start: int, rows: int, coefficients: Any, inputs: Any) -> tuple[Any, ...]:
+        """The arguments of `_values` for some rows. A whole grid is a constant of the program, and so are its bases."""
+        whole = rows == self.where.shape[0]
+        if whole and isinstance(self.where, Grid) and self._table is not None:
+            return None, coefficients, inputs, self._table, None
+        where = self.where.rows(start, rows)
+        if self._table is None:
+            return self._arrays, coefficients, inputs, None, where
+        moving, shared = self._table.split()
+        return None, coefficients, inputs, shared.join(tuple(r[start : start + rows] for r in moving)), where
+
+    def _choose_chunks(self, inputs: Inputs, count: int) -> tuple[int, int]:
+        """How many functions, and how many rows, to compute at a time."""
+        n = self.where.shape[0]
+        item = jnp.zeros(()).dtype.itemsize
+        if (self.model.size + 8 * count) * math.prod(self.where.shape) * item <= self.memory:
+            return count, n
+        shape = self.model.coefficient_shape()
+
+        def needed(functions: int, rows: int) -> int:
+            """Three times the largest array of the traced program: a value, what it is made from, and the result."""
+            given = jax.ShapeDtypeStruct((functions, *shape), jnp.result_type(float))
+            own = {name: f[:functions] for name, f in inputs.items()}
+            traced = jax.make_jaxpr(self._values)(*self._slab(0, rows, given, own))
+            arrays = [v.aval for equation in traced.eqns for v in equation.outvars]
+            return 3 * max(a.size * a.dtype.itemsize for a in arrays)
+
+        functions, rows = 1, n
+        while rows > 1 and needed(1, rows) > self.memory / 2:
+            rows = -(-rows // 2)
+        while functions < count and needed(min(2 * functions, count), rows) <= self.memory:
+            functions = min(2 * functions, count)
+        return functions, rows
+
+
+def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) -> tuple[Location, dict[str, np.ndarray]]:
+    """The places that coordinates name, checked; and the coordinates as float64 arrays (a number stays a number)."""
+    if set(given) != set(domain):
+        raise ValueError(f"coordinates are needed for the axes {', '.join(domain)}; got {', '.join(given) or 'none'}")
+    arrays: dict[str, np.ndarray] = {}
+    for name, axis in domain.axes:
+        try:
+            array = np.asarray(given[name], np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"the coordinate {name!r} must be numbers; got {type(given[name]).__name__}") from None
+        if array.ndim > 1 or not array.size:
+            raise ValueError(f"the coordinate {name!r} must be a number or a list of them; got the shape {array.shape}")
+        slack = 1e-6 * axis.length
+        wrong = ~((array >= axis.lower - slack) & (array <= axis.upper + slack))
+        if np.any(wrong):
+            raise ValueError(
+                f"the coordinate {name!r} must lie in [{axis.lower:g}, {axis.upper:g}]; got {array[wrong].flat[0]:g}"
+                + (" (wrap it round the circle first)" if axis.periodic else "")
+            )
+        arrays[name] = array
+    if not points:
+        return Grid.of(domain, {name: jnp.asarray(np.atleast_1d(a)) for name, a in arrays.items()}), arrays
+    sizes = {a.shape[0] for a in arrays.values() if a.ndim} or {1}
+    if len(sizes) > 1:
+        listed = ", ".join(f"{a.size} of {name}" for name, a in arrays.items())
+        raise ValueError(f"points need as many coordinates along every axis; got {listed} (points=False makes a grid)")
+    (size,) = sizes
+    arrays = {name: np.broadcast_to(a, (size,)) for name, a in arrays.items()}
+    return Points.of(domain, {name: jnp.asarray(a) for name, a in arrays.items()}), arrays
+
+
+def sensors_of(model: OperatorNetwork) -> dict[str, dict[str, int]]:
+    """For each input of a model its number of sensors along each axis."""
+    made = {name: dict(counts) for name, counts in model.sensors}
+    any_axis = {axis: n for counts in made.values() for axis, n in counts.items()}
+    spaces = model.problem.inputs
+    return {name: made.get(name) or {a: any_axis[a] for a in space.domain} for name, space in spaces.items()}
+
+
+def _starts(total: int, size: int) -> list[int]:
+    """Where chunks of one size start; the last one overlaps its neighbour, so that all have the same shape."""
+    return [min(start, total - size) for start in range(0, total, size)]

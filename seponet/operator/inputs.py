@@ -1,0 +1,166 @@
+"""What a user gives as input functions, turned into batches of functions.
+
+Arrays have the functions first, then the components (if the input has any), then the axes of the input; without the
+functions' axis they are one function. Numbers and vectors follow the same rule with no axes.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from ..functions import Functions, Sampled, Space
+from ..functions.interpolant import Interpolant, interpolate
+
+
+def read_inputs(
+    spaces: Mapping[str, Space], sensors: Mapping[str, Mapping[str, int]], given: Any
+) -> tuple[dict[str, Functions], int | None]:
+    """Batches of functions from whatever a user gave, and how many; None if it was one without a functions' axis.
+
+    An input that is given once serves all functions of the others.
+
+    **Arguments:**
+
+    - `spaces`: the inputs that the problem declares.
+    - `sensors`: for each input its number of sensors along each axis; callables are sampled at least there.
+    - `given`: for each input an array, an `xarray.DataArray`, a callable of the input's axes, a list of these,
+        `Functions`, or numbers; without the mapping if there is one input, and None if there is none.
+    """
+    by_name = _named(spaces, given)
+    read = {name: _read(name, spaces[name], sensors[name], by_name[name]) for name in spaces}
+    counts = {name: len(functions) for name, (functions, many) in read.items() if many}
+    count = max(counts.values(), default=None)
+    if not set(counts.values()) <= {1, count}:
+        listed = ", ".join(f"{count} of {name}" for name, count in counts.items())
+        raise ValueError(f"every input must come for the same number of functions, or for one; got {listed}")
+    if count is None:
+        return {name: functions for name, (functions, _) in read.items()}, None
+    return {name: f if len(f) == count else f[np.zeros(count, int)] for name, (f, _) in read.items()}, count
+
+
+def sensor_values(
+    spaces: Mapping[str, Space], sensors: Mapping[str, Mapping[str, int]], given: Any
+) -> tuple[dict[str, Array], bool]:
+    """For each input its values at the sensors, with a functions' axis; and whether that was given. May be traced."""
+    by_name = _named(spaces, given)
+    values = {name: jnp.asarray(by_name[name], float) for name in spaces}
+    shapes = {name: _shape(space, sensors[name]) for name, space in spaces.items()}
+    ranks = {values[name].ndim - len(shape) for name, shape in shapes.items()}
+    for name, shape in shapes.items():
+        if len(ranks) > 1 or not ranks <= {0, 1} or values[name].shape[values[name].ndim - len(shape) :] != shape:
+            raise ValueError(
+                f"input {name!r} must be given at its sensors, with the shape {shape} or {('functions', *shape)} "
+                f"(alike for all inputs); got {values[name].shape}. Other grids and callables are for `predict`."
+            )
+    many = ranks == {1}
+    return {name: v if many else v[None] for name, v in values.items()}, many
+
+
+def _shape(space: Space, counts: Mapping[str, int]) -> tuple[int, ...]:
+    return (() if space.components is None else (space.components,)) + tuple(counts[name] for name in space.domain)
+
+
+def _named(spaces: Mapping[str, Space], given: Any) -> Mapping[str, Any]:
+    if isinstance(given, Mapping) and not isinstance(given, xr.Dataset):
+        by_name: Mapping[str, Any] = given
+    elif given is None:
+        by_name = {}
+    elif len(spaces) == 1:
+        by_name = {next(iter(spaces)): given}
+    else:
+        known = ", ".join(spaces) or "none"
+        raise ValueError(f"the inputs are {known}; give a mapping from their names, got {type(given).__name__}")
+    if set(by_name) != set(spaces):
+        raise ValueError(f"the inputs are {', '.join(spaces) or 'none'}; got {', '.join(map(str, by_name)) or 'none'}")
+    return by_name
+
+
+def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tuple[Functions, bool]:
+    if isinstance(value, Functions):
+        if value.space.domain != space.domain or value.space.components != space.components:
+            raise ValueError(
+                f"input {name!r} has the axes {space.domain.axes} and {space.components} components; "
+                f"got functions with {value.space.domain.axes} and {value.space.components}"
+            )
+        return value, True
+    if isinstance(value, list | tuple) and value and all(callable(v) and not hasattr(v, "shape") for v in value):
+        data, many, coordinates = np.stack([_sample(name, space, counts, v) for v in value]), True, None
+    elif callable(value) and not hasattr(value, "shape"):
+        data, many, coordinates = _sample(name, space, counts, value)[None], False, None
+    elif isinstance(value, xr.DataArray):
+        data, many, coordinates = _labelled(name, space, value)
+    else:
+        data, many, coordinates = *_array(name, space, value), None
+    if not np.all(np.isfinite(data)):
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(data))[0])
+        raise ValueError(f"input {name!r} must be finite; got {data[place]} in function {place[0]}")
+    if not coordinates:
+        try:
+            return interpolate(space, data), many
+        except ValueError as error:
+            raise ValueError(f"input {name!r}: {error}") from None
+    try:
+        made = Sampled(space.domain, data if space.components is None else np.swapaxes(data, 0, 1), coordinates)
+    except ValueError as error:
+        raise ValueError(f"input {name!r}: {error}") from None
+    return Functions(Interpolant(made.domain, made.bases, made.components), jnp.asarray(made.coefficients)), many
+
+
+def _array(name: str, space: Space, value: Any) -> tuple[np.ndarray, bool]:
+    if np.iscomplexobj(value):
+        raise ValueError(f"input {name!r} must be real; got complex numbers, so give real and imaginary part apart")
+    try:
+        data = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"input {name!r} must be an array of numbers, a DataArray, a callable or Functions; "
+            f"got {type(value).__name__} (inside `jit` and `grad`, call `evaluate` with values at the sensors)"
+        ) from None
+    one = (() if space.components is None else ("components",)) + space.domain.names
+    if data.ndim not in (len(one), len(one) + 1) or 0 in data.shape:
+        wanted = f"[{', '.join(one)}] or [{', '.join(('functions', *one))}]"
+        raise ValueError(f"input {name!r} must have the axes {wanted}; got the shape {data.shape}")
+    many = data.ndim > len(one)
+    data = data if many else data[None]
+    if space.components is not None and data.shape[1] != space.components:
+        raise ValueError(f"input {name!r} has {space.components} components; got {data.shape[1]}")
+    return data, many
+
+
+def _labelled(name: str, space: Space, value: xr.DataArray) -> tuple[np.ndarray, bool, dict[str, np.ndarray]]:
+    components = () if space.components is None else ("component",)
+    own = (*components, *space.domain.names)
+    missing = [str(axis) for axis in own if axis not in value.dims]
+    others = [dim for dim in value.dims if dim not in own]
+    if missing or len(others) > 1:
+        raise ValueError(
+            f"input {name!r} must have the dimensions {', '.join(own) or 'none'} and at most one more, for the "
+            f"functions; got {', '.join(map(str, value.dims)) or 'none'}"
+        )
+    data, many = _array(name, space, value.transpose(*others, *own).to_numpy())
+    return data, many, {axis: value.coords[axis].to_numpy() for axis in space.domain if axis in value.coords}
+
+
+def _sample(name: str, space: Space, counts: Mapping[str, int], function: Callable[..., Any]) -> np.ndarray:
+    # The sensors are among the points, so what the branch sees is not interpolated.
+    least = 256 if len(space.domain) == 1 else 64
+    times = {axis: math.ceil(least / count) for axis, count in counts.items()}
+    fine = {
+        axis: times[axis] * count if space.domain.axis(axis).periodic else times[axis] * (count - 1) + 1
+        for axis, count in counts.items()
+    }
+    points = np.meshgrid(*(np.asarray(p, np.float64) for p in space.sensors(fine).points), indexing="ij")
+    shape = (() if space.components is None else (space.components,)) + tuple(fine[axis] for axis in space.domain)
+    values = np.asarray(function(*points), np.float64)
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise ValueError(
+            f"input {name!r} was called with arrays of shape {points[0].shape if points else ()} for "
+            f"{', '.join(space.domain) or 'nothing'} and must return the shape {shape}; got {values.shape}"
+        ) from None

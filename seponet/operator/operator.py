@@ -1,0 +1,310 @@
+"""A trained operator: evaluated anywhere, judged by its own residual, refined, differentiated, saved and loaded."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from .._precision import in_precision_of, is_double
+from .._text import did_you_mean
+from ..calculus.basis_values import JointValues, SeparableValues
+from ..calculus.collocation import Nodes, make_collocation, quadrature_nodes
+from ..calculus.potentials import PotentialValues
+from ..equations.problem import Problem
+from ..equations.symbols import Symbol
+from ..functions import Functions
+from ..losses.pointwise import physics_loss
+from ..nn.model import OperatorNetwork
+from .evaluator import CompiledEvaluator, locate, sensors_of
+from .inputs import read_inputs
+from .refinement import METHODS, Refined, gauss_newton
+from .rollout import compose
+from .saving import load_model, save_model
+
+MEMORY = 2**29
+VIEWS = 8
+
+
+class Operator:
+    """The map from input functions to solutions that a model has learned.
+
+    ```python
+    s = operator.predict(u, t=np.linspace(0, 1, 101), x=np.linspace(0, 1, 256))      # xarray.DataArray (t, x)
+    operator.predict(u, t=[0.1, 0.5], x=[0.3, 0.7], points=True)                     # at two points
+    operator.residual(u)                                                            # no reference needed
+    operator.refine(u).predict(t=1.0, x=np.linspace(0, 1, 256))                      # accuracy on demand
+    ```
+
+    An input `u` may be given as
+
+    - an array `[*grid]`, one function, or `[functions, *grid]`, many: at the sensors or on any other uniform grid of
+      the input's axes (both ends of an interval, a circle without its upper end);
+    - an `xarray.DataArray` with coordinates of its own, at most one dimension being no axis of the input;
+    - a callable of the input's axes, or a list of callables;
+    - `Functions`, for instance a sample of the problem;
+    - a number or a vector for a scalar or vector input, with a leading axis for many.
+
+    Components stand after the functions. Several inputs come as a mapping from their names. A model that was trained in
+    float64 computes in float64, whatever the precision around it.
+
+    **Arguments:**
+
+    - `model`: a trained operator network.
+    """
+
+    def __init__(self, model: OperatorNetwork) -> None:
+        self.model = model
+        self._views: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
+        arrays, static = eqx.partition(model, eqx.is_array)
+
+        @jax.jit
+        def coefficients(arrays: Any, inputs: dict[str, Functions]) -> Array:
+            own = eqx.combine(arrays, static)
+            return own.coefficients(own.encode(inputs))
+
+        @eqx.filter_jit
+        def losses(arrays: Any, inputs: Any, nodes: Nodes, slab: int, count: int) -> Array:
+            own, ones = eqx.combine(arrays, static), jnp.ones((len(self.term_names), count))
+            return physics_loss(own, inputs, make_collocation(own, nodes), ones, slab).table
+
+        self._coefficients = lambda inputs: coefficients(arrays, inputs)
+        self._losses = lambda *arguments: losses(arrays, *arguments)
+
+    @property
+    def problem(self) -> Problem:
+        return self.model.problem
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """The names of the equations and of the conditions that are not exact."""
+        return tuple(term.name for term in self.problem.terms(self.model.exact))
+
+    def predict(
+        self,
+        u: Any = None,
+        *,
+        derivative: str | Sequence[str] | None = None,
+        field: str | None = None,
+        points: bool = False,
+        memory: int = MEMORY,
+        **coordinates: Any,
+    ) -> xr.DataArray | xr.Dataset:
+        """The solution, with dimensions (function, axes...): a DataArray, or a Dataset if several things are asked for.
+
+        One function given without a functions' axis comes back without one, and so does an axis whose coordinate is a
+        number. The trunks' tables of the last few grids are kept.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `derivative`: one name like `"s_x"`, or several; by default the fields themselves.
+        - `field`: one of several fields.
+        - `points`: take the coordinates as those of scattered points, with dimensions (function, point).
+        - `memory`: bytes to work with, about, besides the result.
+        - `coordinates`: for each axis an array, or a number.
+        """
+        view = self.on(derivative=derivative, field=field, points=points, memory=memory, **coordinates)
+        return view(u)
+
+    def on(
+        self,
+        *,
+        derivative: str | Sequence[str] | None = None,
+        field: str | None = None,
+        points: bool = False,
+        memory: int = MEMORY,
+        **coordinates: Any,
+    ) -> CompiledEvaluator:
+        """A compiled evaluator on one grid: `view(u)` costs a branch pass and a contraction. Arguments as `predict`."""
+        symbols = self._symbols(derivative, field)
+        double = is_double(self.model) or jax.config.read("jax_enable_x64")
+        given = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
+        places = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in given.items())
+        key = (places, symbols, points, memory, double)
+        if key not in self._views:
+            self._views[key] = CompiledEvaluator(
+                self.model, self._coefficients, coordinates, points=points, symbols=symbols, memory=memory
+            )
+            while len(self._views) > VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(key)
+        return self._views[key]
+
+    def evaluate(
+        self,
+        values: Any = None,
+        *,
+        derivative: str | Sequence[str] | None = None,
+        field: str | None = None,
+        points: bool = False,
+        **coordinates: Any,
+    ) -> Any:
+        """`predict` as a pure function of values at the sensors: plain arrays, for use under `jax.jit` and `jax.grad`.
+
+        `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs; the exact
+        conditions see the function that interpolates them. Coordinates are constants. Nothing is chunked. Returns one
+        array, or a dictionary by name if several things are asked for.
+        """
+        return self.on(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
+
+    def advance(self, u: Any = None, *, residual: bool = False, **coordinates: Any) -> xr.Dataset:
+        """The solution beyond the window of time that the model was trained on, by as many windows as it takes.
+
+        The state at the end of each window is the input of the next (`rollout.py`). A Dataset of all fields, and with
+        `residual` the root mean squares of the equations in every window, (function, window): where they grow, so does
+        the error.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `residual`: whether to judge every window.
+        - `coordinates`: for each axis an array, or a number; times may lie beyond the window.
+        """
+        return compose(self, u, coordinates, residual)
+
+    def residual(self, u: Any = None, *, nodes: Mapping[str, int] | None = None, memory: int = MEMORY) -> xr.Dataset:
+        """The root mean square of each equation and soft condition, for each function: no reference is needed.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `nodes`: the number of quadrature nodes along each axis; by default about twice the number of basis functions.
+        - `memory`: bytes to work with, about.
+        """
+        with in_precision_of(self.model):
+            inputs, count = self.read(u)
+            counts = self._nodes(nodes)
+            first, *rest = (n for _, n in counts)
+            item = 8 * int(np.prod(rest)) * jnp.zeros(()).dtype.itemsize
+            rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, first))
+            functions = int(np.clip(memory // (2 * item * rows), 1, count or 1))
+            slab = rows * int(np.prod(rest))
+            tables = [
+                self._losses({n: f[i : i + functions] for n, f in inputs.items()}, counts, slab, stop - i)
+                for i in range(0, count or 1, functions)
+                for stop in (min(i + functions, count or 1),)
+            ]
+            return self._report(np.concatenate([np.asarray(table) for table in tables], axis=1), count)
+
+    def refine(
+        self,
+        u: Any = None,
+        steps: int = 1,
+        *,
+        nodes: Mapping[str, int] | None = None,
+        weights: Mapping[str, float] | None = None,
+        method: str | None = None,
+        memory: int = MEMORY,
+    ) -> Refined:
+        """Gauss-Newton on the coefficients of each function, started from the network's: down to what the basis can do.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `steps`: of Gauss-Newton; one for a linear problem or a well-trained operator.
+        - `nodes`: of the quadrature grid along each axis; by default twice the number of basis functions.
+        - `weights`: of equations and soft conditions by name (see `term_names`) in the sum of mean squares; else 1.
+        - `method`: how a step is computed: "iterative", by conjugate gradients (the default for models that were
+            trained with whitening), or "direct", by a factorisation, which takes longer, the more so the larger the
+            basis, and does not mind a badly conditioned one.
+        - `memory`: bytes to work with, about.
+        """
+        if method not in (None, *METHODS):
+            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+        unknown = sorted(set(weights or ()) - set(self.term_names))
+        if unknown:
+            raise ValueError(f"weights are for {', '.join(self.term_names)}; got {', '.join(unknown)}")
+        if steps < 0:
+            raise ValueError(f"steps counts Gauss-Newton steps, so it is at least 0; got {steps}")
+        with in_precision_of(self.model):
+            inputs, count = self.read(u)
+            start = self._coefficients(inputs)
+            found, before, after = gauss_newton(
+                self.model, inputs, start, weights or {}, self._nodes(nodes), steps, memory, method
+            )
+            return Refined(
+                self, inputs, count, jnp.asarray(found), self._report(before, count), self._report(after, count)
+            )
+
+    def basis(self, points: int = 201) -> dict[str, xr.DataArray]:
+        """The basis functions: for each axis its factors (field or potential, k, axis). A DeepONet's depend on all
+        axes together, so there is one entry, (field, k, axes...), named after all of them."""
+        domain = self.problem.domain
+        coordinates = {name: np.linspace(axis.lower, axis.upper, points) for name, axis in domain.axes}
+        with in_precision_of(self.model):
+            where, _ = locate(domain, coordinates)
+            table = self.model.basis_values(where, where, {None: frozenset({()})})[None]
+        fields = {"field": list(self.problem.fields)}
+        if isinstance(table, PotentialValues):
+            table, fields = table.inner, {"potential": list(range(table.potentials.count))}
+        if isinstance(table, SeparableValues):
+            factors = {name: np.asarray(t[0]) for name, t in zip(domain, table.tables, strict=True) if t is not None}
+            return {n: xr.DataArray(v, fields | {n: coordinates[n]}, (*fields, "k", n)) for n, v in factors.items()}
+        if isinstance(table, JointValues):
+            dims = ("field", "k", *domain)
+            return {",".join(domain): xr.DataArray(np.asarray(table.tables[0]), fields | coordinates, dims)}
+        raise ValueError(f"a {type(self.model).__name__} evaluates its trunk for each function and keeps no basis")
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the operator to a new folder: `operator.json` and `arrays.npz`. No pickle; whole or not at all."""
+        save_model(path, self.model, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Operator":
+        """The operator in a folder that `save` wrote. It runs the file that defines the problem, so trust that file."""
+        return cls(load_model(path))
+
+    def read(self, u: Any) -> tuple[dict[str, Functions], int | None]:
+        """What a user gave as batches of functions, and how many; None if it was one without a functions' axis."""
+        return read_inputs(self.problem.inputs, sensors_of(self.model), u)
+
+    def _nodes(self, given: Mapping[str, int] | None) -> Nodes:
+        if given is None:
+            return quadrature_nodes(self.model)
+        domain = self.problem.domain
+        if set(given) != set(domain) or not all(isinstance(n, int) and n >= 1 for n in given.values()):
+            raise ValueError(f"nodes must give a positive number for each of the axes {', '.join(domain)}; got {given}")
+        return tuple((name, given[name]) for name in domain)
+
+    def _report(self, squares: np.ndarray, count: int | None) -> xr.Dataset:
+        rms = np.sqrt(squares)
+        dims = () if count is None else ("function",)
+        return xr.Dataset(
+            {n: (dims, r if count is not None else r[0]) for n, r in zip(self.term_names, rms, strict=True)}
+        )
+
+    def _symbols(self, derivative: str | Sequence[str] | None, field: str | None) -> tuple[Symbol, ...]:
+        fields = self.problem.fields
+        if field is not None and field not in fields:
+            hint = did_you_mean(field, fields)
+            raise ValueError(f"there is no field {field!r}{hint}; the fields are {', '.join(fields)}")
+        chosen = fields if field is None else (field,)
+        if derivative is None:
+            return tuple(Symbol("field", name) for name in chosen)
+        names = (derivative,) if isinstance(derivative, str) else tuple(derivative)
+        symbols = tuple(dict.fromkeys(self.problem.vocabulary.parse(name) for name in names))
+        for symbol in symbols:
+            if symbol.kind != "field" or symbol.name not in chosen:
+                raise ValueError(
+                    f"`{symbol}` is not a derivative of {', '.join(chosen)}; write for instance `{chosen[0]}_x`"
+                )
+        return symbols
+
+
+def load(path: str | Path) -> Operator:
+    """The operator in a run folder, or in a folder that `Operator.save` wrote."""
+    folder = Path(path)
+    if not folder.exists():
+        raise ValueError(f"there is no run {path}")
+    if (folder / "config.toml").exists() and not (folder / "operator").exists():
+        raise ValueError(
+            f"the run in {path} has not been trained to its end; go on with it: seponet train --resume --out {path}"
+        )
+    return Operator.load(path)

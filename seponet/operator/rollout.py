@@ -1,0 +1,100 @@
+"""Solutions beyond the window of time that an operator was trained on, window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import numpy as np
+import xarray as xr
+
+from .._precision import in_precision_of
+from ..functions import Functions
+from ..nn.model import OperatorNetwork
+
+if TYPE_CHECKING:
+    from .operator import Operator
+
+
+import jax
+import jax.numpy as jnp
+
+from ..calculus.evaluate import evaluate
+from ..calculus.model import Model
+from ..equations.symbols import Symbol
+from ..locations import Grid
+from ..nn.model import Sensors
+
+
+def compose(operator: Operator, u: Any, coordinates: Mapping[str, Any], residual: bool = False) -> xr.Dataset:
+    """What `Operator.advance` returns."""
+    problem = operator.problem
+    time = problem.time_axis()
+    if time not in coordinates:
+        raise ValueError(f"coordinates are needed for the axes {', '.join(problem.domain)}; {time} is missing")
+    axis = problem.domain.axis(time)
+    times = np.atleast_1d(np.asarray(coordinates[time], np.float64))
+    elapsed = (times - axis.lower) / axis.length
+    if not np.all(elapsed >= -1e-9):
+        raise ValueError(f"solutions are continued from {time} = {axis.lower:g} on; got {times.min():g}")
+    window = np.maximum(np.ceil(elapsed - 1e-9).astype(int) - 1, 0)
+    last = int(window.max())
+    parts: list[xr.Dataset] = []
+    judged: list[xr.Dataset] = []
+    with in_precision_of(operator.model):
+        inputs, count = operator.read(u)
+        for i in range(last + 1):
+            here = window == i
+            if np.any(here):
+                local = np.clip(times[here] - i * axis.length, axis.lower, axis.upper)
+                found = operator.predict(inputs, **{**coordinates, time: local})
+                found = found.to_dataset() if isinstance(found, xr.DataArray) else found
+                parts.append(found.assign_coords({time: times[here]}))
+            if residual:
+                judged.append(operator.residual(inputs))
+            if i < last:
+                inputs = advance_inputs(operator.model, inputs)
+    order = np.argsort(np.argsort(window, kind="stable"), kind="stable")
+    made = xr.concat(parts, time).isel({time: order}).transpose("function", *problem.domain, missing_dims="ignore")
+    if judged:
+        table = xr.concat(judged, "window").transpose("function", "window")
+        made = made.merge(table.rename({name: f"residual {name}" for name in table.data_vars}))
+    made = made if np.ndim(coordinates[time]) else made.isel({time: 0})
+    return made if count is not None else made.isel(function=0)
+
+
+@eqx.filter_jit
+def advance_inputs(model: OperatorNetwork, inputs: dict[str, Functions]) -> dict[str, Functions]:
+    """The inputs of the next window."""
+    return end_of_window(model, model.sensors, inputs)
+
+
+def end_of_window(model: Model, sensors: Sensors, inputs: Mapping[str, Functions]) -> dict[str, Functions]:
+    """The inputs of the next window: the state at the end of this one, as functions of the inputs' spaces.
+
+    **Arguments:**
+
+    - `model`: whose solution is continued.
+    - `sensors`: the grid on which the state is read.
+    - `inputs`: of this window.
+    """
+    problem = model.problem
+    time = problem.time_axis()
+    counts = {axis: n for _, own in sensors for axis, n in own}
+    missing = [name for name in problem.domain if name not in counts and name != time]
+    if missing:
+        raise ValueError(f"the model has no sensors along {', '.join(missing)} to read a state at")
+    places = {
+        name: [axis.upper]
+        if name == time
+        else np.linspace(axis.lower, axis.upper, counts[name], endpoint=not axis.periodic)
+        for name, axis in problem.domain.axes
+    }
+    # Known while tracing, so that bases tabulate them.
+    with jax.ensure_compile_time_eval():
+        grid = Grid.of(problem.domain, {name: jnp.asarray(p, float) for name, p in places.items()})
+    symbols = [Symbol("field", field) for field in problem.fields]
+    found = evaluate(model, inputs, grid, symbols)
+    along = 1 + problem.domain.names.index(time)
+    return problem.restart(inputs, {s.name: jnp.squeeze(found[s], along) for s in symbols})

@@ -1,0 +1,190 @@
+"""Models on disk, without pickle: a description in JSON and the arrays in an npz file.
+
+The description is the tree of modules itself: for every module and dataclass the name of its class and its fields. So a
+model is rebuilt from what it is, not from how it was made: no configuration is repeated, no sample drawn again. A
+problem is described by the class that defines it and its constants.
+"""
+
+import dataclasses
+import io
+import json
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._files import current_umask, replacing, write_text
+from ..equations.problem import Problem
+from ..nn.model import OperatorNetwork
+from .class_address import ClassAddress
+
+FORMAT = 1
+DESCRIPTION, ARRAYS = "operator.json", ("arrays.npz", "arrays-2.npz")
+"""The arrays have two names, used in turn: those in use stay until the description, which names them, is replaced."""
+
+
+def save_model(path: str | Path, model: OperatorNetwork, *, overwrite: bool = False) -> None:
+    """Write a model to a folder. The folder appears whole or not at all."""
+    from .. import __version__
+
+    path = Path(path).absolute()
+    if path.exists() and not overwrite:
+        raise ValueError(f"{path} exists already; choose another folder, or pass overwrite=True")
+    if path.exists() and not _may_replace(path):
+        raise ValueError(f"{path} holds other things than a saved operator; choose another folder")
+    arrays: list[np.ndarray] = []
+    content = {
+        "format": FORMAT,
+        "seponet": __version__,
+        "problem": type(model.problem).__name__,
+        "model": describe(model, arrays, "model"),
+    }
+    if path.exists():
+        _write(path, content, arrays)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+    try:
+        _write(fresh, content, arrays)
+        fresh.chmod(0o777 & ~current_umask())
+        fresh.rename(path)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def load_model(path: str | Path) -> OperatorNetwork:
+    """The model in a folder that `save_model` wrote, or in its subfolder `operator`."""
+    folder = Path(path)
+    if not (folder / DESCRIPTION).exists() and (folder / "operator" / DESCRIPTION).exists():
+        folder = folder / "operator"
+    if not (folder / DESCRIPTION).exists():
+        raise ValueError(f"there is no saved operator in {folder}: {DESCRIPTION} is missing")
+    try:
+        content = json.loads((folder / DESCRIPTION).read_text())
+        version, writer = content["format"], content["seponet"]
+        # Before there were two names, there was one.
+        file = folder / content.get("arrays", ARRAYS[0])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{folder / DESCRIPTION} is damaged ({error}); save the operator again") from None
+    if version != FORMAT:
+        raise ValueError(
+            f"{folder} has format {version}, written by seponet {writer}, and this version reads format {FORMAT}; "
+            "install a version that reads it"
+        )
+    model = restore(content["model"], _read_arrays(file))
+    if not isinstance(model, OperatorNetwork):
+        raise ValueError(f"{folder / DESCRIPTION} describes a {type(model).__name__} instead of an operator network")
+    return model
+
+
+def describe(value: Any, arrays: list[np.ndarray], path: str) -> Any:
+    """A value as JSON; its arrays are appended to `arrays`. `path` says in errors where it stands."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, jax.Array | np.ndarray):
+        arrays.append(np.asarray(value))
+        return {"array": len(arrays) - 1, "shape": list(value.shape), "dtype": str(value.dtype)}
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [describe(v, arrays, f"{path}[{i}]") for i, v in enumerate(value)]}
+    if isinstance(value, dict):
+        return {"dict": [[k, describe(v, arrays, f"{path}[{k!r}]")] for k, v in value.items()]}
+    if isinstance(value, type):
+        return {"class": _origin(value)}
+    if dataclasses.is_dataclass(value):
+        kind = "problem" if isinstance(value, Problem) else "object"
+        own = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        fields = {name: describe(v, arrays, f"{path}.{name}") for name, v in own.items()}
+        return {kind: _origin(type(value)), "fields": fields}
+    raise ValueError(
+        f"{path} is a {type(value).__name__}, which can't be saved; models are saved if they are made of Equinox "
+        "modules, dataclasses, arrays, numbers and names"
+    )
+
+
+def restore(description: Any, arrays: Sequence[np.ndarray]) -> Any:
+    """The way back."""
+    if not isinstance(description, dict):
+        return description
+    (kind, content), *_ = description.items()
+    if kind == "array":
+        return _array(description, arrays)
+    if kind in ("list", "tuple"):
+        values = [restore(v, arrays) for v in content]
+        return values if kind == "list" else tuple(values)
+    if kind == "dict":
+        return {k: restore(v, arrays) for k, v in content}
+    if kind not in ("class", "object", "problem"):
+        raise ValueError(f"{DESCRIPTION} is damaged: it has an entry {kind!r}; save the operator again")
+    found = ClassAddress(**content).find()
+    if kind == "class":
+        return found
+    if not dataclasses.is_dataclass(found):
+        raise ValueError(f"{DESCRIPTION} is damaged: {found.__name__} is not a module or a dataclass")
+    fields = {name: restore(v, arrays) for name, v in description["fields"].items()}
+    own = {f.name for f in dataclasses.fields(found)}
+    if set(fields) != own:
+        raise ValueError(
+            f"{found.__name__} has {', '.join(sorted(own)) or 'no constants'}, and was saved with "
+            f"{', '.join(sorted(fields)) or 'none'}; it has changed since, so load it with the code that trained it"
+        )
+    if kind == "problem":
+        return found(**fields)
+    # Constructors do work (initialise weights, take statistics) whose result is what was saved.
+    made = object.__new__(found)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _origin(made: type) -> dict[str, str]:
+    return {name: value for name, value in dataclasses.asdict(ClassAddress.of(made)).items() if value is not None}
+
+
+def _array(description: dict[str, Any], arrays: Sequence[np.ndarray]) -> jax.Array:
+    index, shape, dtype = description["array"], tuple(description["shape"]), description["dtype"]
+    if index >= len(arrays) or arrays[index].shape != shape or str(arrays[index].dtype) != dtype:
+        raise ValueError(f"the arrays do not belong to {DESCRIPTION}: array {index} of {dtype}{list(shape)} is missing")
+    # What was saved in float64 stays so in a program that computes in float32.
+    with jax.enable_x64(True):
+        return jnp.asarray(arrays[index])
+
+
+def _read_arrays(file: Path) -> list[np.ndarray]:
+    try:
+        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as stored:
+            return [stored[str(i)] for i in range(len(stored.files))]
+    except FileNotFoundError:
+        raise ValueError(f"{file} is missing; save the operator again, or copy the whole folder") from None
+    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{file} is damaged ({error}); save the operator again, or copy the whole folder") from None
+
+
+def _may_replace(path: Path) -> bool:
+    """Whether a folder is a saved operator, whole or not; files that start with a dot belong to nobody."""
+    return path.is_dir() and all(p.name in (DESCRIPTION, *ARRAYS) or p.name.startswith(".") for p in path.iterdir())
+
+
+def _write(folder: Path, content: dict[str, Any], arrays: Sequence[np.ndarray]) -> None:
+    """One step, the replacement of the description, makes the new model the saved one."""
+    try:
+        used = json.loads((folder / DESCRIPTION).read_text()).get("arrays", ARRAYS[0])
+    except (OSError, ValueError, AttributeError):
+        used = ""
+    free = ARRAYS[0] if used != ARRAYS[0] else ARRAYS[1]
+    with replacing(folder / free) as fresh:
+        np.savez(fresh, allow_pickle=False, **{str(i): array for i, array in enumerate(arrays)})
+    write_text(folder / DESCRIPTION, json.dumps({**content, "arrays": free}, indent=1))
+    for name in ARRAYS:
+        if name != free:
+            (folder / name).unlink(missing_ok=True)

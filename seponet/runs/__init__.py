@@ -1,0 +1,1 @@
+"""Runs from end to end: recipes, configurations, run folders, training with a report."""

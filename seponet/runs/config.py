@@ -1,0 +1,114 @@
+"""What a run is: a problem with its constants, a recipe and a seed. As a file it is `config.toml`."""
+
+import dataclasses
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .._text import did_you_mean
+from ..operator.class_address import ClassAddress, import_file
+from ..equations.problem import Problem
+from ..problems import find_problem, name_of
+from ..training.recipe import Recipe, flat
+from .recipes import load_recipe
+from .._files import to_toml
+from .problems import address_of
+from .problems import make_problem
+
+
+KEYS = ("problem", "recipe", "seed", "constants", "model", "train")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that a run depends on.
+
+    **Arguments:**
+
+    - `problem`, `recipe`, `seed`: what is trained, how, and from which random numbers.
+    - `label`: the name of the recipe that `recipe` was made from, for readers.
+    """
+
+    problem: Problem
+    recipe: Recipe
+    seed: int = 0
+    label: str = "quick"
+
+    @classmethod
+    def make(
+        cls,
+        problem: str | type[Problem] | Problem,
+        recipe: str | Path | Recipe = "quick",
+        seed: int = 0,
+        changes: Mapping[str, Any] | None = None,
+    ) -> "RunConfig":
+        """From names; `changes` are settings like `{"train.steps": 300, "constants.nu": 0.02}`."""
+        constants, settings = _split(changes or {})
+        made = make_problem(problem, constants)
+        label = recipe if isinstance(recipe, str) else recipe.stem if isinstance(recipe, Path) else "custom"
+        return cls(made, load_recipe(recipe, name_of(made)).changed(settings), seed, label)
+
+    @classmethod
+    def read(
+        cls, path: str | Path, seed: int | None = None, changes: Mapping[str, Any] | None = None
+    ) -> "RunConfig":
+        """From a `config.toml`, with another seed or other settings if they are given."""
+        content = read_tables(path)
+        tables = {name: content[name] for name in ("model", "train") if name in content}
+        constants, settings = _split(changes or {})
+        return cls(
+            make_problem(content["problem"], {**content.get("constants", {}), **constants}),
+            Recipe.from_dict(tables, str(path)).changed(settings),
+            content.get("seed", 0) if seed is None else seed,
+            content.get("recipe", "custom"),
+        )
+
+    @property
+    def name(self) -> str:
+        """The problem's registered name, or else that of its class."""
+        return name_of(self.problem) or type(self.problem).__name__
+
+    def to_dict(self) -> dict[str, Any]:
+        constants = {f.name: getattr(self.problem, f.name) for f in dataclasses.fields(self.problem)}  # pyright: ignore[reportArgumentType]
+        head = {"problem": address_of(self.problem), "recipe": self.label, "seed": self.seed}
+        return {**head, "constants": constants, **self.recipe.to_dict()}
+
+    def to_toml(self) -> str:
+        return to_toml(self.to_dict())
+
+    def differences(self, tables: Mapping[str, Any]) -> list[str]:
+        """What the tables of another one have different, in words; the label doesn't matter."""
+        mine, theirs = flat(self.to_dict()), flat(tables)
+        keys = [key for key in {**mine, **theirs} if key != "recipe"]
+        return [
+            f"{key} = {theirs.get(key)!r} instead of {mine.get(key)!r}"
+            for key in keys
+            if mine.get(key) != theirs.get(key)
+        ]
+
+
+def read_tables(path: str | Path) -> dict[str, Any]:
+    """The tables of a `config.toml`; the problem that it names is not looked up."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no configuration {path}; a run folder has one, called config.toml")
+    try:
+        content = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from None
+    unknown = [key for key in content if key not in KEYS]
+    if unknown or not isinstance(content.get("problem"), str):
+        wrong = f"it has an unknown entry {unknown[0]!r}" if unknown else "it doesn't name its problem"
+        raise ValueError(f"{path} is not the configuration of a run: {wrong}")
+    return content
+
+
+def _split(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Constants of the problem, and settings of the recipe."""
+    prefix = "constants."
+    constants = {key.removeprefix(prefix): value for key, value in changes.items() if key.startswith(prefix)}
+    return constants, {key: value for key, value in changes.items() if not key.startswith(prefix)}

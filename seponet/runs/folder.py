@@ -1,0 +1,97 @@
+"""A run folder: what was asked for, what happened, and what came of it.
+
+config.toml     all that is needed to do it again: `seponet train --config config.toml`
+metrics.jsonl   losses and validation errors, a line for each block of steps
+checkpoints/    the newest few and the best
+operator/       the trained operator, for `seponet.load`
+report.json     errors, residuals, time, memory, versions and machine
+figures/        pictures
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .._files import write_text
+from ..training.log import METRICS, read_history
+from ..operator.saving import save_model
+
+
+CONFIG, REPORT = "config.toml", "report.json"
+FOLDERS = ("checkpoints", "operator", "figures")
+
+
+class RunFolder:
+    """The files of one run. Each is written whole or not at all, and a run is never replaced unless that is asked for.
+
+    **Arguments:**
+
+    - `path`: the folder; it need not exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def config(self) -> Path:
+        return self.path / CONFIG
+
+    @property
+    def report(self) -> Path:
+        return self.path / REPORT
+
+    @property
+    def operator(self) -> Path:
+        return self.path / "operator"
+
+    def check_free(self, *, resume: bool = False, overwrite: bool = False) -> None:
+        """Refuse a place where this run may not be written."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file; choose a folder for the run")
+        if not self.path.exists() or not any(self.path.iterdir()):
+            return
+        if not self.config.exists():
+            raise ValueError(f"{self.path} holds other things than a run; choose another folder")
+        if not (resume or overwrite):
+            raise ValueError(
+                f"{self.path} exists already; go on with it (resume), replace it (overwrite), or choose another folder"
+            )
+
+    def create(self, config: str) -> None:
+        """Make the folder with its `config.toml`; the files of an earlier run are removed, and only those."""
+        for name in (METRICS, REPORT):
+            (self.path / name).unlink(missing_ok=True)
+        for name in FOLDERS:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.config, config)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether there is a checkpoint to go on from."""
+        return self.config.exists() and any((self.path / "checkpoints").glob("[0-9]*"))
+
+    def read_report(self) -> dict[str, Any]:
+        """The report so far; empty if there is none."""
+        if not self.report.exists():
+            return {}
+        try:
+            return json.loads(self.report.read_text())
+        except ValueError as error:
+            raise ValueError(f"{self.report} is damaged ({error}); remove it and evaluate again") from None
+
+    def add_to_report(self, entries: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the report with `entries` added or replaced."""
+        report = {**self.read_report(), **entries}
+        write_text(self.report, json.dumps(report, indent=1, allow_nan=False) + "\n")
+        return report
+
+    def last_metrics(self) -> dict[str, Any]:
+        """The last whole line of the metrics; empty if there is none."""
+        entries = read_history(self.path / METRICS)
+        return entries[-1] if entries else {}
+
+    def save_operator(self, model: Any) -> None:
+        save_model(self.operator, model, overwrite=True)

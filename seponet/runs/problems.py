@@ -1,0 +1,85 @@
+"""Problems by name: registered ones, and classes in a user's file."""
+
+import dataclasses
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .._text import did_you_mean
+from ..operator.class_address import ClassAddress, import_file
+from ..equations.problem import Problem
+from ..problems import find_problem, name_of
+from ..training.recipe import Recipe, flat
+from .recipes import load_recipe
+from .._files import to_toml
+
+
+def make_problem(problem: str | type[Problem] | Problem, constants: Mapping[str, Any] | None = None) -> Problem:
+    """A problem by its registered name, as `path/to/file.py:ClassName`, as a class or as it is; with constants."""
+    if isinstance(problem, str):
+        file, colon, name = problem.rpartition(":")
+        in_file = problem.endswith(".py") or file.endswith(".py")
+        problem = _from_file(*((file, name) if colon else (problem, ""))) if in_file else find_problem(problem)
+    known = {f.name: f for f in dataclasses.fields(problem)}  # pyright: ignore[reportArgumentType]
+    given = dict(constants or {})
+    for key, value in given.items():
+        if key not in known:
+            listed = ", ".join(known) or "none"
+            raise ValueError(f"{_name(problem)} has no constant {key!r}{did_you_mean(key, known)}; it has {listed}")
+        default = known[key].default
+        numbers = isinstance(default, int | float) and not isinstance(default, bool)
+        if numbers and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise ValueError(f"constants.{key} must be a number; got {value!r}")
+        given[key] = type(default)(value) if isinstance(default, float) else value
+    if isinstance(problem, Problem):
+        return dataclasses.replace(problem, **given) if given else problem  # pyright: ignore[reportArgumentType]
+    missing = [n for n, f in known.items() if f.default is dataclasses.MISSING and n not in given]
+    if missing:
+        raise ValueError(f"{_name(problem)} needs the constants {', '.join(missing)}: set constants.{missing[0]}, ...")
+    return problem(**given)
+
+
+def address_of(problem: Problem) -> str:
+    """A name or `path/to/file.py:ClassName` that `make_problem` finds the class by."""
+    name = name_of(problem)
+    if name is not None:
+        return name
+    origin = ClassAddress.of(type(problem))
+    return f"{origin.file}:{origin.name}"
+
+
+def _from_file(file: str, name: str) -> type[Problem]:
+    path = Path(file)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}; a problem is given as path/to/file.py:ClassName")
+    module = _loaded(path) or import_file(path)
+    here = {n: v for n, v in vars(module).items() if _is_problem(v) and v.__module__ == module.__name__}
+    if not name and len(here) == 1:
+        return next(iter(here.values()))
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not _is_problem(found):
+        listed = ", ".join(here) or "none (a problem is a subclass of seponet.Problem)"
+        what = f"no problem {name!r}" if name else "not exactly one problem"
+        raise ValueError(f"{path} has {what}; its problems are {listed}")
+    return found
+
+
+def _loaded(path: Path) -> ModuleType | None:
+    """The module of a file that this process has already, its main script for instance: it must not run twice."""
+    path = path.resolve()
+    files = {module: getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    return next((module for module, file in files.items() if file and Path(file).resolve() == path), None)
+
+
+def _is_problem(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Problem) and value is not Problem
+
+
+def _name(problem: type[Problem] | Problem) -> str:
+    return (problem if isinstance(problem, type) else type(problem)).__name__

@@ -1,0 +1,125 @@
+"""What a training step will cost, known before it runs.
+
+Products are counted by tracing. Memory is the compiler's own figure for the step: what is held at once is decided by
+its fusions and its schedule, and a formula for these was up to five times wrong.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..calculus.basis_values import requested_derivatives, weighted_locations
+from ..calculus.evaluate import fuse_term
+from ..derivatives import order_along
+from ..nn.model import OperatorNetwork
+from .config import TrainConfig
+from .sampling import Sampler
+from .step import TrainStep
+
+ARRAY_BYTES = 2 << 20
+"""What one array of a slab may take; half and twice as much were slower on two cores with 32 MiB of cache."""
+
+SLAB_BYTES = 13 << 20
+"""What all arrays of a slab may take."""
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """The cost of one evaluation of the loss and its gradient.
+
+    - `orders`: the highest derivative along each axis.
+    - `contractions`: for each term the number of large products of coefficients and basis functions.
+    - `flops`: floating point operations in those products, forward and backward; `flops_interior` those of equations.
+    - `slab`: points in a slab.
+    - `compiled_bytes`: compiles the step for its memory.
+    """
+
+    orders: Mapping[str, int]
+    contractions: Mapping[str, int]
+    flops: int
+    flops_interior: int
+    slab: int
+    compiled_bytes: Callable[[], int]
+
+    @cached_property
+    def bytes(self) -> int:
+        """Peak memory of the step besides the weights and the optimizer's state. Asking compiles the step, a matter of
+        seconds."""
+        return self.compiled_bytes()
+
+    def __str__(self) -> str:
+        orders = ", ".join(f"{name} {n}" for name, n in self.orders.items())
+        count = sum(self.contractions.values())
+        return (
+            f"{count} contractions a step, {self.flops / 1e9:.2f} GFLOP, about {self.bytes / 2**20:.0f} MiB "
+            f"in slabs of {self.slab} points (highest derivatives: {orders})"
+        )
+
+
+def estimate_cost(
+    model: OperatorNetwork,
+    functions: int,
+    points: int | str | Mapping[str, int],
+    slab: int = 0,
+    stepper: TrainStep | None = None,
+) -> StepCost:
+    """The cost of a step for `functions` functions on `points` points along each axis. Nothing is computed.
+
+    **Arguments:**
+
+    - `model`: the model, whose problem is asked.
+    - `functions`: functions in a batch.
+    - `points`: points along each axis, a number or a mapping from axes.
+    - `slab`: points in a slab; 0 chooses them.
+    - `stepper`: whose step is meant, for the memory; by default one with Adam, as in the paper.
+    """
+    functions = functions if model.problem.inputs else 1
+    method = "stratified" if model.separable else "uniform"
+    sampler = Sampler.of(model.problem.domain, points, method, not model.separable)
+    terms = model.problem.terms(model.exact)
+    request = requested_derivatives(terms)
+    contractions: dict[str, int] = {}
+    costs = {"flops": 0, "interior": 0}
+    slab = slab or choose_slab(model, functions)
+
+    def trace() -> None:
+        collocation = sampler.draw(jax.random.key(0), sampler.density())
+        where = collocation.where
+        boundary = where if collocation.boundary is None else collocation.boundary
+        features = model.basis_values(where, boundary, request)
+        inputs = model.problem.sample(jax.random.key(0), functions)
+        dtype = where.points[0].dtype
+        for term in terms:
+            local, inside = features[term.face], term.face is None
+            shape = (functions, *local.shape)
+            fused = fuse_term(term, shape, weighted_locations(term.face, where if inside else boundary), inputs, dtype)
+            contractions[term.name] = 0
+            for atom in fused.atoms:
+                for index, field in enumerate(model.problem.fields):
+                    combination = [(c, symbol.alpha) for symbol, c in atom if symbol.name == field]
+                    if combination:
+                        contractions[term.name] += 1
+                        flops = 3 * functions * local.flops(index, combination)
+                        costs["flops"] += flops
+                        costs["interior"] += flops if inside else 0
+
+    eqx.filter_eval_shape(trace)
+    highest = {n: max(order_along(a, n) for alphas in request.values() for a in alphas) for n in model.problem.domain}
+    if stepper is None:
+        config = TrainConfig(functions=functions, points=points, sampling=method, optimizer="adam", normalise=False)
+        stepper = TrainStep(model, config, slab, jax.random.key(0))
+    return StepCost(highest, contractions, costs["flops"], costs["interior"], slab, stepper.memory)
+
+
+def choose_slab(model: OperatorNetwork, functions: int) -> int:
+    """As many points as keep a slab in the cache: for each derivative in an equation the values of all functions, and
+    the products of basis functions that the decoder lays out for them."""
+    functions = functions if model.problem.inputs else 1
+    item = jnp.result_type(float).itemsize
+    derivatives = max(len(term.expression.fields) for term in model.problem.equations)
+    array = max(functions, model.materialised_rank) * item
+    return max(1, min(ARRAY_BYTES // array, SLAB_BYTES // ((functions + model.materialised_rank) * derivatives * item)))

@@ -1,0 +1,60 @@
+"""The plan of a step says what the step then does."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from zoo import AnisotropicHeat, Brusselator, Poisson
+
+from seponet import nn
+from seponet.problems import Burgers, DiffusionReaction, NonlinearDiffusion
+from seponet.training.config import TrainConfig
+from seponet.training.cost import estimate_cost
+from seponet.training.step import TrainStep
+
+KEY = jax.random.key(0)
+SMALL = {"trunk_width": 8, "trunk_depth": 1, "branch_width": 8, "branch_depth": 1, "sensors": 8}
+
+
+@pytest.mark.parametrize(
+    ("problem", "contractions"),
+    [
+        (Burgers(), {"equation": 3}),
+        (DiffusionReaction(), {"equation": 2}),
+        (NonlinearDiffusion(), {"equation": 5}),
+        (Poisson(), {"equation": 1}),
+        (Brusselator(), {"equation_p": 3, "equation_q": 4}),
+        (AnisotropicHeat(), {"equation": 4}),
+    ],
+)
+def test_linear_terms_share_a_contraction(problem, contractions):
+    model = nn.build(problem, rank=4, exact="all", key=KEY, **SMALL)
+    made = estimate_cost(model, 10, 8)
+    assert dict(made.contractions) == contractions
+    shape = 8 ** len(problem.domain)
+    assert made.flops_interior == 3 * sum(contractions.values()) * 2 * 4 * shape * 10
+
+
+def test_orders_are_the_highest_that_any_term_asks_for():
+    soft = estimate_cost(nn.build(Burgers(), rank=4, key=KEY, **SMALL), 10, 8)
+    assert dict(soft.orders) == {"t": 1, "x": 2}
+    assert set(soft.contractions) == {"equation", "t=0", "x periodic", "x periodic s_x"}
+
+
+@pytest.mark.parametrize(
+    ("problem", "model", "functions", "points"),
+    [
+        (Burgers(), {"rank": 32}, 100, 48),
+        (Burgers(), {"rank": 24, "exact": "all", "decoder": "tucker"}, 100, 48),
+        (NonlinearDiffusion(), {"rank": 16}, 20, 16),
+        (Burgers(), {"rank": 16, "kind": "deeponet"}, 50, 16),
+    ],
+)
+def test_memory_is_that_of_the_compiled_training_step(problem, model, functions, points):
+    network = nn.build(problem, key=KEY, **{**SMALL, **model})
+    made = estimate_cost(network, functions, points)
+    # The plan assumes Adam and points that stay for long; other ways to train do not change much.
+    config = TrainConfig(functions=functions, points=points, sampling="uniform", resample=1, optimizer="muon")
+    stepper = TrainStep(network, config, made.slab, KEY)
+    program = stepper.run.lower(stepper.start(), jnp.asarray(1)).compile()
+    temporary = program.compiled.memory_analysis().temp_size_in_bytes
+    assert made.bytes == pytest.approx(temporary, rel=0.2)

@@ -1,0 +1,129 @@
+"""Test sets: made once, verified on load, never shared with training."""
+
+import jax
+import numpy as np
+import pytest
+
+from seponet.evaluation.errors import compare
+from seponet.evaluation.testset import draw_functions, load_testset
+from seponet.operator.class_address import import_file
+from seponet.problems import Heat
+
+POINTS = {"t": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 7)}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEPONET_CACHE", str(tmp_path))
+    return tmp_path / "testsets"
+
+
+def test_a_test_set_describes_itself_and_comes_from_the_cache_again(cache):
+    first = load_testset(Heat(), functions=3, points=POINTS)
+    assert len(list(cache.iterdir())) == 1
+    assert first.data["s"].dims == ("function", "t", "x")
+    assert first.data["u"].dims == ("function", "x")
+    assert first.data.attrs["problem"] == "Heat"
+    assert first.own_error is not None
+    assert first.own_error < 1e-10
+    assert "diffusivity" in first.data.attrs["constants"]
+    np.testing.assert_allclose(first.data["s"][:, 0], first.data["u"], atol=1e-6)
+    modified = next(cache.iterdir()).stat().st_mtime_ns
+    again = load_testset(Heat(), functions=3, points=POINTS)
+    assert next(cache.iterdir()).stat().st_mtime_ns == modified
+    np.testing.assert_array_equal(first.solution("s"), again.solution("s"))
+
+
+def test_constants_grids_and_counts_have_files_of_their_own(cache):
+    load_testset(Heat(), functions=2, points=POINTS)
+    load_testset(Heat(diffusivity=0.2), functions=2, points=POINTS)
+    load_testset(Heat(), functions=2, points={**POINTS, "t": np.linspace(0, 1, 6)})
+    load_testset(Heat(), "validation", functions=2, points=POINTS)
+    assert len(list(cache.iterdir())) == 4
+
+
+def test_damaged_files_are_made_anew(cache, caplog):
+    first = load_testset(Heat(), functions=2, points=POINTS)
+    (path,) = cache.iterdir()
+    path.write_bytes(path.read_bytes()[:2000])
+    again = load_testset(Heat(), functions=2, points=POINTS)
+    assert "made anew" in caplog.text
+    np.testing.assert_array_equal(first.solution("s"), again.solution("s"))
+
+
+def test_a_changed_number_is_noticed(cache, caplog):
+    import xarray as xr
+
+    load_testset(Heat(), functions=2, points=POINTS)
+    (path,) = cache.iterdir()
+    with xr.open_dataset(path, engine="netcdf4") as file:
+        data = file.load()
+    data["s"][0, 0, 0] = 3.0
+    data.to_netcdf(path, engine="netcdf4")
+    assert float(load_testset(Heat(), functions=2, points=POINTS).data["s"][0, 0, 0]) != 3.0
+    assert "damaged" in caplog.text
+
+
+SOURCE = """
+import numpy as np
+from seponet import Domain, Problem, Value
+from seponet.functions import Scalar
+
+RATE = {rate}
+
+class Decay(Problem):
+    domain = Domain(t=(0, 1))
+    inputs = {{"u": Scalar(0.5, 1.5)}}
+    conditions = [Value({{"t": 0}}, equals="u")]
+    reference_resolution = 1
+
+    def equation(self, s, s_t):
+        return s_t + RATE * s
+
+    def reference(self, inputs, points, resolution):
+        u = np.asarray(inputs["u"].parameters).reshape(-1, 1)
+        return {{"s": u * np.exp(-RATE * points["t"])}}
+"""
+
+
+def test_solutions_of_a_file_that_has_changed_are_made_anew(cache, tmp_path):
+    found = []
+    for name, rate in (("one", 1.0), ("two", 2.0)):
+        path = tmp_path / f"{name}.py"
+        path.write_text(SOURCE.format(rate=rate))
+        found.append(load_testset(import_file(path).Decay(), "test", 3))
+    first, second = (testset.solution("s")[:, -1] / testset.solution("s")[:, 0] for testset in found)
+    np.testing.assert_allclose(first, np.exp(-1.0))
+    np.testing.assert_allclose(second, np.exp(-2.0))
+
+
+def test_splits_share_no_function_and_do_not_depend_on_precision():
+    test, validation = (draw_functions(Heat(), split, 50)["u"].parameters for split in ("test", "validation"))
+    assert test.dtype == np.float32
+    assert not np.any(np.isin(np.asarray(test), np.asarray(validation)))
+    with jax.enable_x64(False):
+        np.testing.assert_array_equal(test, draw_functions(Heat(), "test", 50)["u"].parameters)
+
+
+def test_progress_is_told(cache):
+    seen = []
+    load_testset(Heat(), functions=2, points=POINTS, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (2, 2)
+
+
+def test_metrics_are_the_papers():
+    exact = {"p": np.array([[[3.0, 0.0]], [[0.0, 2.0]]]), "q": np.array([[[0.0, 4.0]], [[0.0, 0.0]]])}
+    predicted = {
+        "p": exact["p"] + np.array([[[0.3, 0.0]], [[0.0, 0.0]]]),
+        "q": exact["q"] + np.array([[[0.0, 0.4]], [[0.1, 0.1]]]),
+    }
+    errors = compare(predicted, exact)
+    np.testing.assert_allclose(errors.relative_l2, [0.1, np.sqrt(0.02) / 2])
+    np.testing.assert_allclose(errors.rmse, [0.25, np.sqrt(0.005)])
+    np.testing.assert_allclose(errors.maximum, [0.4, 0.1])
+    assert errors.summary()["relative_l2_mean"] == pytest.approx(np.mean(errors.relative_l2))
+
+
+def test_shapes_that_differ_are_an_error():
+    with pytest.raises(ValueError, match="the reference has"):
+        compare({"s": np.zeros((2, 3))}, {"s": np.zeros((2, 4))})

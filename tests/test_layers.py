@@ -1,0 +1,67 @@
+"""Rooms in the order of the data: a module imports what stands above it in this list, and nothing below."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import seponet
+
+PACKAGE = Path(seponet.__file__).parent
+
+LAYERS = (
+    "_text",
+    "_files",
+    "_machine",
+    "_precision",
+    "derivatives",
+    "domain",
+    "locations",
+    "bases",
+    "functions",
+    "equations",
+    "calculus",
+    "nn",
+    "losses",
+    "operator",
+    "training",
+    "reference",
+    "problems",
+    "evaluation",
+    "runs",
+    "plots",
+    "cli",
+)
+
+MODULES = sorted(
+    path.relative_to(PACKAGE).with_suffix("").parts
+    for path in PACKAGE.rglob("*.py")
+    if path.relative_to(PACKAGE).as_posix() not in ("__init__.py", "__main__.py")
+)
+
+
+def imported(parts: tuple[str, ...]) -> Iterator[str]:
+    """The layers that a module imports, at its top, inside of functions and for type checkers alike."""
+    path = PACKAGE.joinpath(*parts).with_suffix(".py")
+    package = ("seponet", *parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) + 1 - node.level]) if node.level else []
+            base += node.module.split(".") if node.module else []
+            names = [[*base, alias.name] for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name[0] == "seponet" and name[1:] != ["__version__"]:
+                yield name[1] if len(name) > 1 else "the whole package"
+
+
+@pytest.mark.parametrize("parts", MODULES, ids=".".join)
+def test_imports_point_to_what_stands_above(parts: tuple[str, ...]):
+    assert parts[0] in LAYERS, f"{'.'.join(parts)} is in no layer; add its room to LAYERS, where it belongs"
+    for layer in imported(parts):
+        assert layer in LAYERS, f"{'.'.join(parts)} imports {layer}, which is in no layer"
+        assert LAYERS.index(layer) <= LAYERS.index(parts[0]), f"{'.'.join(parts)} imports {layer}, which stands below"

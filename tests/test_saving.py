@@ -1,0 +1,280 @@
+"""Operators on disk: nothing lost, nothing pickled, nothing half written, and one sentence for what can't be read."""
+
+import itertools
+import json
+import linecache
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import zoo
+
+from seponet import Problem, nn
+from seponet.nn.coefficient_maps import Whitening
+from seponet.operator.class_address import ClassAddress, import_file
+from seponet.operator.operator import Operator
+
+KEY = jax.random.key(0)
+SMALL = {"rank": 3, "trunk_width": 4, "trunk_depth": 1, "branch_width": 4, "branch_depth": 1, "sensors": 8}
+
+SCRIPT = """
+    from seponet import Domain, Periodic, Problem, Value
+    from seponet.functions import SpectralField
+
+    class Mine(Problem):
+        nu: float = 0.1
+        name: str = "mine"
+        domain = Domain(t=(0, 1), x=Periodic(0, 1))
+        inputs = {"u": SpectralField(domain["x"], sigma=10.0, tau=3.0, gamma=3.0)}
+        conditions = [Value({"t": 0}, equals="u")]
+
+        def equation(self, s_t, s_xx):
+            return s_t - self.nu * s_xx
+"""
+
+
+def make(problem: Problem, **changes) -> Operator:
+    return Operator(nn.build(problem, key=KEY, **(SMALL | changes)))
+
+
+def leaves(operator: Operator) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(operator.model, eqx.is_array))]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Operator, Path]:
+    operator = make(zoo.KdV(delta=0.3), exact="all", decoder="tucker", trunk="classical", encoder="pca", components=3)
+    size = operator.model.size
+    whitening = Whitening(nn.Fixed(jnp.linspace(1, 2, size)), 0.1)
+    operator = Operator(eqx.tree_at(lambda m: m.whitening, operator.model, whitening, is_leaf=lambda x: x is None))
+    path = tmp_path_factory.mktemp("saved") / "kdv"
+    operator.save(path)
+    return operator, path
+
+
+def test_what_is_loaded_predicts_the_same_bits(saved):
+    operator, path = saved
+    loaded = Operator.load(path)
+    assert loaded.problem == operator.problem
+    assert jax.tree.structure(loaded.model) == jax.tree.structure(operator.model)
+    places = {"t": np.linspace(0, 0.5, 3), "x": np.linspace(-1, 1, 5)}
+    u = np.sin(np.pi * np.arange(8) / 4)
+    np.testing.assert_array_equal(loaded.predict(u, **places), operator.predict(u, **places))
+    assert sorted(p.name for p in path.iterdir()) == ["arrays.npz", "operator.json"]
+    assert sorted(p.name for p in path.parent.iterdir()) == ["kdv"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "changes"),
+    [
+        (zoo.Poisson(), {"exact": "all", "trunk": "modified_mlp", "trunk_depth": 2, "branch": "cnn", "sensors": 16}),
+        (zoo.Brusselator(), {"kind": "deeponet", "encoder": "standardise"}),
+        (zoo.KdV(), {"exact": "all", "trunk": {"t": "mlp", "x": "fourier"}, "skip": True}),
+        (zoo.Plate(), {"decoder": "tucker", "rank": {"x": 2, "y": 3}}),
+    ],
+    ids=["cnn", "deeponet", "mixed", "no input"],
+)
+def test_every_kind_of_model_comes_back(tmp_path, problem, changes):
+    operator = make(problem, **changes)
+    operator.save(tmp_path / "run" / "operator")
+    loaded = Operator.load(tmp_path / "run")
+    assert jax.tree.structure(loaded.model) == jax.tree.structure(operator.model)
+    for before, after in zip(leaves(operator), leaves(loaded), strict=True):
+        np.testing.assert_array_equal(before, after)
+        assert before.dtype == after.dtype
+
+
+def test_a_script_is_found_again_by_a_new_process(tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    operator = make(import_file(script).Mine(nu=0.25), exact="all")
+    operator.save(tmp_path / "run")
+    u = np.cos(2 * np.pi * np.arange(8) / 8)
+    expected = operator.predict(u, t=0.5, x=0.25)
+    code = f"""
+        import jax; jax.config.update("jax_enable_x64", True)
+        import numpy as np
+        from seponet.operator.operator import Operator
+        operator = Operator.load({str(tmp_path / "run")!r})
+        made = operator.predict(np.cos(2 * np.pi * np.arange(8) / 8), t=0.5, x=0.25)
+        print(operator.problem, repr(float(made)))
+    """
+    root = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"Mine(nu=0.25, name='mine') {float(expected)!r}"
+
+
+def _fresh(script: Path) -> None:
+    for name in [n for n in sys.modules if n.endswith(str(script))]:
+        del sys.modules[name]
+    linecache.clearcache()
+
+
+def test_a_changed_script_is_noticed(tmp_path):
+    script = tmp_path / "mine.py"
+    text = textwrap.dedent(SCRIPT)
+    script.write_text(text)
+    make(import_file(script).Mine(), exact="all").save(tmp_path / "run")
+    changed = {
+        text.replace("s_t - self", "s_t + self"): (UserWarning, "has changed since it was saved"),
+        text.replace("    nu: float", "    mu: float").replace("self.nu", "self.mu"): (ValueError, "Mine has mu, name"),
+        text.replace("class Mine", "class Yours"): (ValueError, "no class Mine in .*mine.py any more"),
+        text + "\n1 / 0\n": (ValueError, "importing .*mine.py failed with ZeroDivisionError"),
+    }
+    for content, (kind, message) in changed.items():
+        script.write_text(content)
+        _fresh(script)
+        if kind is UserWarning:
+            with pytest.warns(UserWarning, match=message):
+                Operator.load(tmp_path / "run")
+        else:
+            with warnings.catch_warnings(action="ignore"), pytest.raises(ValueError, match=message):
+                Operator.load(tmp_path / "run")
+    script.unlink()
+    _fresh(script)
+    with pytest.raises(ValueError, match=r"Mine was defined in .*mine.py, which is not there any more"):
+        Operator.load(tmp_path / "run")
+
+
+def test_classes_nobody_could_find_are_refused_when_saving(tmp_path):
+    class Local(zoo.KdV):
+        pass
+
+    with pytest.raises(ValueError, match="defined inside a function"):
+        make(Local()).save(tmp_path / "run")
+    namespace = {"__name__": "console"}
+    exec("from zoo import KdV\nclass Typed(KdV):\n    pass", namespace)
+    with pytest.raises(ValueError, match="Typed has no source file"):
+        ClassAddress.of(namespace["Typed"])  # pyright: ignore[reportArgumentType]
+    strange = eqx.tree_at(lambda m: m.branch, make(zoo.KdV()).model, replace=jnp.tanh)
+    with pytest.raises(ValueError, match=r"model\.branch is a .* which can't be saved"):
+        Operator(strange).save(tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_overwritten_by_accident(saved, tmp_path):
+    operator, _ = saved
+    path = tmp_path / "run"
+    operator.save(path)
+    with pytest.raises(ValueError, match="exists already"):
+        operator.save(path)
+    make(zoo.Plate()).save(path, overwrite=True)
+    assert type(Operator.load(path).problem) is zoo.Plate
+    (path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds other things"):
+        operator.save(path, overwrite=True)
+    assert (path / "notes.txt").read_text() == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run"]
+
+
+def test_an_interrupted_save_leaves_what_was_there(saved, tmp_path, monkeypatch):
+    operator, _ = saved
+    path = tmp_path / "run"
+    operator.save(path)
+
+    def fail(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    for module, name in [(np, "savez"), (json, "dumps"), (os, "fsync"), (Path, "replace")]:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, fail)
+            with pytest.raises(KeyboardInterrupt):
+                make(zoo.Plate()).save(path, overwrite=True)
+        assert type(Operator.load(path).problem) is zoo.KdV
+    make(zoo.Plate()).save(path, overwrite=True)
+    assert type(Operator.load(path).problem) is zoo.Plate
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    assert len(list(path.iterdir())) == 2
+
+
+def test_a_kill_at_any_time_leaves_the_old_operator_or_the_new_one(saved, tmp_path, monkeypatch):
+    """What a process that dies without any clean-up would leave: copies around each step that changes the folder."""
+    operator, _ = saved
+    path = tmp_path / "run"
+    operator.save(path)
+    copies: list[Path] = []
+
+    def observed(act):
+        def step(*arguments, **options):
+            copies.append(tmp_path / str(len(copies)))
+            shutil.copytree(path, copies[-1])
+            return act(*arguments, **options)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        for name in ("replace", "unlink"):
+            patch.setattr(Path, name, observed(getattr(Path, name)))
+        make(zoo.Plate()).save(path, overwrite=True)
+        operator.save(path, overwrite=True)
+    kinds = [type(Operator.load(copy).problem) for copy in copies]
+    changes = [b for a, b in itertools.pairwise([*kinds, zoo.KdV]) if a is not b]
+    assert changes == [zoo.Plate, zoo.KdV]
+    for copy in copies:
+        make(zoo.Plate()).save(copy, overwrite=True)
+        assert type(Operator.load(copy).problem) is zoo.Plate
+
+
+def test_damaged_files_are_one_sentence(saved, tmp_path):
+    operator, _ = saved
+    path = tmp_path / "run"
+    operator.save(path)
+    description, arrays = path / "operator.json", path / "arrays.npz"
+    text, content = description.read_text(), arrays.read_bytes()
+
+    def load(message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            Operator.load(path)
+
+    for part in (0, 10, len(content) // 2, len(content) - 1):
+        arrays.write_bytes(content[:part])
+        load("arrays.npz is damaged")
+    middle = len(content) // 2
+    arrays.write_bytes(content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :])
+    load("arrays.npz is damaged")
+    arrays.unlink()
+    load("arrays.npz is missing")
+    np.savez(arrays, **{"0": np.zeros(3)})
+    load("do not belong to operator.json")
+    arrays.write_bytes(content)
+    description.write_text(text[: len(text) // 2])
+    load("operator.json is damaged")
+    description.write_text(json.dumps(json.loads(text) | {"format": 99}))
+    load("has format 99, written by seponet .*, and this version reads format 1")
+    description.write_text(text.replace('"tuple"', '"set"'))
+    load("damaged: it has an entry 'set'")
+    description.unlink()
+    load("no saved operator in .*run: operator.json is missing")
+
+
+def test_precision_is_kept(saved, tmp_path):
+    operator, path = saved
+    single = jax.tree.map(lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x, operator.model)
+    Operator(single).save(tmp_path / "single")
+    assert {leaf.dtype for leaf in leaves(Operator.load(tmp_path / "single"))} == {np.dtype(np.float32)}
+    u, places = np.sin(np.pi * np.arange(8) / 4), {"t": 0.3, "x": np.linspace(-1, 1, 5)}
+    expected = operator.predict(u, **places)
+    with jax.enable_x64(False):
+        loaded = Operator.load(path)
+        made = loaded.predict(u, **places)
+        traced = jax.jit(lambda u: loaded.evaluate(u, **places))(u)
+        assert loaded.residual(u)["equation"].dtype == np.float64
+    np.testing.assert_array_equal(made, expected)
+    assert traced.dtype == np.float32
+    np.testing.assert_allclose(traced, expected, atol=1e-5)
