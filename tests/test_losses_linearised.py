@@ -50,10 +50,10 @@ def test_the_gram_matrix_is_that_of_the_jacobian(kind, config):
 
     def all_residuals(coefficients):
         found = residuals(Free(model, coefficients, 3), inputs, collocation.where)
-        scaled = [
-            r * jnp.sqrt(w.reshape(3, 1, 1) * collocation.volume(term.face, r.shape[1:])[None])
-            for term, w, r in zip(terms, weights, found.values(), strict=True)
-        ]
+        scaled = []
+        for term, w, r in zip(terms, weights, found.values(), strict=True):
+            t, x = (jnp.ones(1) if q is None else q for q in collocation.quadrature(term.face))
+            scaled.append(r * jnp.sqrt(w.reshape(3, 1, 1) * t[None, :, None] * x[None, None]))
         return jnp.concatenate([r.reshape(-1) for r in scaled])
 
     @quick_jit

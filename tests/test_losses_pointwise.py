@@ -8,9 +8,10 @@ import pytest
 from zoo import QUICK, AllenCahn, Brusselator, KdV, Plate, Reactor, quick_jit, random_grid, small
 
 from seponet.bases.quadrature import quadrature
+from seponet.calculus.assembly import Assembly
 from seponet.calculus.collocation import Collocation
 from seponet.calculus.evaluate import residuals
-from seponet.calculus.slabs import slab_sizes
+from seponet.calculus.slabs import slab_sizes, sum_over_slabs
 from seponet.locations import Grid
 from seponet.losses.pointwise import lift_losses, physics_loss
 from seponet.problems import NonlinearDiffusion
@@ -111,37 +112,6 @@ def test_value_and_gradient_in_slabs_are_those_of_the_definition(kind, collocati
             np.testing.assert_allclose(g, e, rtol=0, atol=1e-12 * largest)
 
 
-def test_causality_weighs_rows_by_what_is_before_them_whatever_the_slabs():
-    model, inputs, collocation, weights = setup(AllenCahn(), gauss_grid, exact="all")
-    first, second = collocation.weights
-    causality = 20.0
-
-    def formula(model):
-        (residual,) = residuals(model, inputs, collocation.where).values()
-        rows = weights[0] @ jnp.tensordot(residual**2, second, ((2,), (0,))) * first
-        before = jnp.concatenate([jnp.zeros(1), jnp.cumsum(rows)[:-1]])
-        factors = jax.lax.stop_gradient(jnp.exp(-causality * before))
-        return jnp.sum(factors * rows), factors
-
-    @quick_jit
-    def run(model):
-        losses = [
-            value_table_gradient(lambda m, n=n: physics_loss(m, inputs, collocation, weights, n, causality), model)
-            for n in (None, 14, 3)
-        ]
-        return value_table_gradient(formula, model), losses
-
-    expected, found = run(model)
-    assert 0.01 < expected[1][-1] < 0.9  # the factors are at work
-    largest = max(jnp.abs(g).max() for g in jax.tree.leaves(expected[2]))
-    for value, table, gradient in found:
-        np.testing.assert_allclose(value, expected[0], rtol=1e-12)
-        np.testing.assert_allclose(table, found[0][1], rtol=1e-12)
-        assert float(jnp.sum(weights * table)) > float(value)  # the table holds the losses without the factors
-        for g, e in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected[2]), strict=True):
-            np.testing.assert_allclose(g, e, rtol=0, atol=1e-12 * largest)
-
-
 @pytest.mark.parametrize(("kind", "exact"), [(Brusselator, "all"), (Reactor, ("t",)), (Brusselator, "none")])
 def test_the_losses_of_the_lift_are_those_of_a_network_that_is_zero(kind, exact):
     model, inputs, collocation, weights = setup(kind(), gauss_grid, exact=exact, zero_last=True)
@@ -155,12 +125,17 @@ def test_the_losses_of_the_lift_are_those_of_a_network_that_is_zero(kind, exact)
 
 def test_the_weights_of_locations_sum_to_one():
     for collocation in (gauss_grid, scattered, mixed):
-        made = collocation(AllenCahn())
-        for term in AllenCahn().terms():
-            boundary = made.where if made.boundary is None else made.boundary
-            where = made.where if term.face is None else boundary.fix(term.face.axis, term.face.nodes[0])
-            volume = jnp.broadcast_to(made.volume(term.face, where.shape), where.shape)
+        model, inputs, where, _ = setup(AllenCahn(), collocation)
+        for piece in Assembly(model, inputs, where, 3, network=False).pieces:
+            volume = jnp.broadcast_to(piece.volume(), piece.shape)
             assert float(volume.sum()) == pytest.approx(1.0, rel=1e-14)
+
+
+def test_a_sum_over_slabs_needs_basis_functions():
+    model, inputs, where, weights = setup(AllenCahn(), gauss_grid)
+    pieces = Assembly(model, inputs, where, 3, network=False).pieces[:1]
+    with pytest.raises(ValueError, match="made without the network"):
+        sum_over_slabs(pieces, jnp.zeros((3, 1, 3)), weights[:1])
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from ..locations import Evaluable, Grid, Location
 Request = Mapping[Face | None, frozenset[MultiIndex]]
 """The derivatives needed in the interior (None) and on each face."""
 
-Places = Sequence[tuple[float, Location]]
+WeightedLocations = Sequence[tuple[float, Location]]
 """Weighted locations: one, or the two sides of a jump."""
 
 Weighted = Sequence[tuple[float, MultiIndex]]
@@ -163,7 +163,7 @@ def requested_derivatives(terms: Sequence[Term]) -> dict[Face | None, frozenset[
     return wanted
 
 
-def weighted_locations(face: Face | None, where: Location) -> Places:
+def weighted_locations(face: Face | None, where: Location) -> WeightedLocations:
     """The weighted locations that make a face; the interior is one with weight 1."""
     if face is None:
         return [(1.0, where)]

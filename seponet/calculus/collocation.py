@@ -13,6 +13,9 @@ from .basis_values import SeparableValues
 from .model import Model
 from .potentials import PotentialValues
 
+Quadrature = tuple[Float[Array, " _"] | None, ...]
+"""Quadrature weights along each axis, which sum to one; None is uniform."""
+
 
 class Collocation(eqx.Module):
     """Where residuals are asked to vanish.
@@ -25,18 +28,19 @@ class Collocation(eqx.Module):
     """
 
     where: Location
-    weights: tuple[Float[Array, " _"] | None, ...]
+    weights: Quadrature
     boundary: Location | None = None
 
-    def volume(self, face: Face | None, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
-        """The weight of every location, in the interior or on a face; they sum to one."""
-        product = jnp.ones((1,) * len(shape))
-        for i, (n, w) in enumerate(zip(shape, self.quadrature(face), strict=True)):
-            row = jnp.full((n,), 1 / n) if w is None else w
-            product = product * row.reshape([-1 if i == j else 1 for j in range(len(shape))])
-        return product
+    @classmethod
+    def uniform(cls, where: Location, boundary: Location | None = None) -> "Collocation":
+        """Locations that all count alike."""
+        return cls(where, (None,) * len(where.shape), boundary)
 
-    def quadrature(self, face: Face | None) -> tuple[Float[Array, " _"] | None, ...]:
+    def location(self, *, faces: bool) -> Location:
+        """The locations of the interior, or those that faces are cut out of."""
+        return self.boundary if faces and self.boundary is not None else self.where
+
+    def quadrature(self, face: Face | None) -> Quadrature:
         """The weights along each axis, in the interior or on a face."""
         if face is None:
             return self.weights

@@ -25,17 +25,9 @@ from jaxtyping import Array
 from ..derivatives import MultiIndex
 from ..equations.expression import Expression
 from ..equations.problem import Problem
-from ..equations.symbols import Symbol
 from ..functions import Space
 from ..locations import Evaluable, Location
 from .projectors import Projector, make_projectors
-
-
-def value_of(symbol: Symbol, functions: Mapping[str, Evaluable], where: Location) -> Array:
-    """The values of an input or of a coordinate."""
-    if symbol.kind == "coordinate":
-        return where.coordinate(symbol.name)
-    return functions[symbol.name](where, symbol.alpha)
 
 
 def make_lift(
@@ -68,7 +60,7 @@ def _data(expression: Expression, inputs: Mapping[str, Space], functions: Mappin
         for axis, n in alpha:
             for _ in range(n):
                 derived = derived.differentiate(axis, inputs)
-        result = derived({symbol: value_of(symbol, functions, where) for symbol in derived.symbols})
+        result = derived({symbol: symbol.evaluate(functions, where) for symbol in derived.symbols})
         return jnp.reshape(result, (1,) * (1 + len(where.shape))) if result.ndim == 0 else result
 
     return evaluate

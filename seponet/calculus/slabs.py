@@ -1,4 +1,4 @@
-"""Sums over slabs of points, differentiated as they are computed.
+"""Sums over slabs of locations, differentiated as they are computed.
 
 The gradient of a sum of squared residuals with respect to the coefficients and the basis functions is accumulated in
 the sweep that computes the sum: every slab is differentiated as soon as it is there, so nothing of the size functions x
@@ -10,7 +10,7 @@ rows is repeated for every strip of the second axis. More axes go on in the same
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,169 +19,135 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..equations.terms import Term
-from ..locations import Evaluable, Location
-from .basis_values import BasisValues, Places
-from .evaluate import Known, evaluate_term, fuse_term, known_parts
-from .model import Model
-
-Quadrature = Sequence[Float[Array, " _"] | None]
-"""Weights for each axis; None is uniform."""
+from .assembly import Piece, TermData
+from .collocation import Quadrature
 
 Sums = tuple[Float[Array, ""], Float[Array, "terms functions"]]
 """The weighted sum, which is differentiated, and the mean squares of each term and function."""
 
 
 def slab_sizes(shape: Sequence[int], points: int) -> tuple[int, ...]:
-    """How many points along each axis make a slab of about `points` points: few along the first axes, all along the
-    last ones, and along the one between them as many as fit, or as few as half of that to pad less."""
+    """How many points along each axis make a slab of about `points` points.
+
+    Few along the first axes, all along the last ones. Along the one between them as many as fit, or as few as half of
+    that if the last slab is then filled better.
+    """
     sizes = list(shape)
     for axis, total in enumerate(shape):
-        most = max(1, min(total, points // math.prod(shape[axis + 1 :])))
-        sizes[axis] = min(range(-(-most // 2), most + 1), key=lambda n, t=total: (-(-t // n) * n, -n))
-        if math.prod(shape[axis + 1 :]) <= points:
+        inner = math.prod(shape[axis + 1 :])
+        most = max(1, min(total, points // inner))
+        candidates = range(-(-most // 2), most + 1)
+        # The least padded length; among equals the largest slab.
+        sizes[axis] = min(candidates, key=partial(_padded_length, total))
+        if inner <= points:
             break
     return tuple(sizes)
 
 
-def average(squares: Array, weights: Quadrature, keep: int = 1) -> Array:
-    """The weighted mean over all axes from `keep` on."""
+def _padded_length(total: int, size: int) -> tuple[int, int]:
+    return -(-total // size) * size, -size
+
+
+def weighted_mean(squares: Array, quadrature: Quadrature, keep: int = 1) -> Array:
+    """The mean over all axes from `keep` on, with quadrature weights; axis 0 is that of the functions."""
     axes = range(keep, squares.ndim)
     count = 1
     for axis in axes:
-        w = weights[axis - 1]
-        if w is None:
+        weights = quadrature[axis - 1]
+        if weights is None:
             count *= squares.shape[axis]
         else:
-            squares = squares * w.reshape([-1 if i == axis else 1 for i in range(squares.ndim)])
+            squares = squares * weights.reshape([-1 if i == axis else 1 for i in range(squares.ndim)])
     return jnp.sum(squares, tuple(axes)) / count
 
 
-class Sweep:
-    """The squared residuals of terms that live at the same place, in slabs.
+def sum_over_slabs(
+    pieces: Sequence[Piece],
+    coefficients: Float[Array, "functions fields *_"],
+    weights: Float[Array, "terms functions"],
+    points: int | None = None,
+) -> Sums:
+    """The weighted sum of the mean squared residuals of pieces that share their locations.
 
     **Arguments:**
 
-    - `terms`, `model`, `inputs`, `lifts`: whose residuals.
-    - `weights`: for each term and function; not differentiated.
+    - `pieces`: the residuals.
+    - `coefficients`: the sum is differentiated with respect to them and to the basis functions.
+    - `weights`: for each piece and function; not differentiated.
     - `points`: in a slab; None takes all at once.
-    - `causality`: if positive, a row counts exp(-causality * (relative loss of the rows before it)) times, and rows are
-        never divided.
     """
-
-    def __init__(
-        self,
-        terms: Sequence[Term],
-        model: Model,
-        inputs: Mapping[str, Evaluable],
-        lifts: Mapping[str, Evaluable | None],
-        weights: Float[Array, "terms functions"],
-        points: int | None = None,
-        causality: float = 0.0,
-    ) -> None:
-        self.terms, self.model, self.inputs, self.lifts = terms, model, inputs, lifts
-        self.weights = jax.lax.stop_gradient(weights)
-        self.points, self.causality = points, causality
-
-    def __call__(self, coefficients: Array, features: BasisValues, places: Places, quadrature: Quadrature) -> Sums:
-        shape = features.shape
-        most = math.prod(shape) if self.points is None else self.points
-        sizes = slab_sizes(shape, max(most, math.prod(shape[1:])) if self.causality > 0 else most)
-        before = jnp.zeros_like(self.weights)
-        return self._along(len(shape) - 1, sizes, coefficients, features, places, quadrature, before)
-
-    def _along(
-        self,
-        axis: int,
-        sizes: tuple[int, ...],
-        coefficients: Array,
-        features: BasisValues,
-        places: Places,
-        quadrature: Quadrature,
-        before: Array,
-    ) -> Sums:
-        """The sum over slabs along an axis, and within each along the axes before it."""
-        size, total = sizes[axis], features.shape[axis]
-        if axis and size == total:
-            return self._along(axis - 1, sizes, coefficients, features, places, quadrature, before)
-        count = -(-total // size)
-        padding = count * size - total
-        cut = partial(_cut, count=count, padding=padding)
-        moving, shared = features.split(axis)
-        arrays, static = eqx.partition((coefficients, shared), eqx.is_inexact_array)
-        uniform = jnp.full((total,), 1 / total)
-        own = quadrature[axis]
-        # Points that only fill the last slab count nothing.
-        weights = jnp.pad(uniform if own is None else own, (0, padding)).reshape(count, size)
-        places = [(c, where.pad(padding, axis)) for c, where in places]
-        # Whatever does not vary along the rows is computed once, outside of the sweep.
-        fixed = [] if axis else [self._known(term, places)[1] for term in self.terms]
-
-        def slab(arrays: Any, moving: Any, index: Array, before: Array) -> Sums:
-            coefficients, shared = eqx.combine(arrays, static)
-            local = shared.join(moving, axis)
-            here = [(c, where.rows(index * size, size, axis)) for c, where in places]
-            rule = (*quadrature[:axis], weights[index], *quadrature[axis + 1 :])
-            if axis:
-                return self._along(axis - 1, sizes, coefficients, local, here, rule, before)
-            return self._evaluate(coefficients, local, here, rule, weights[index], fixed, before)
-
-        return streamed_sum(slab, arrays, tuple(cut(r) for r in moving), before)
-
-    def _evaluate(
-        self,
-        coefficients: Array,
-        features: BasisValues,
-        places: Places,
-        quadrature: Quadrature,
-        weights: Float[Array, " rows"],
-        fixed: Sequence[Known],
-        before: Array,
-    ) -> Sums:
-        made: list[Array] = []
-        for term, known in zip(self.terms, fixed, strict=True):
-            fused, moving = self._known(term, places)
-            known = jax.tree.map(lambda f, m: f if f.shape == m.shape else m, known, moving)
-            residual = evaluate_term(term, fused, known, self.model.problem.fields, coefficients, features)
-            made.append(average(residual**2, quadrature, keep=2))
-        rows: Float[Array, "terms functions rows"] = jnp.stack(made)
-        table = jnp.sum(rows * weights[None, None], axis=-1)
-        if self.causality > 0:
-            own = jnp.sum(self.weights[:, :, None] * rows, axis=(0, 1)) * weights
-            earlier = jnp.sum(self.weights * before) + jnp.concatenate([jnp.zeros(1), jnp.cumsum(own)[:-1]])
-            return jnp.sum(own * jax.lax.stop_gradient(jnp.exp(-self.causality * earlier))), table
-        return jnp.sum(self.weights * table), table
-
-    def _known(self, term: Term, places: Places) -> tuple[Any, Known]:
-        where: Location = places[0][1]
-        shape = (self.weights.shape[1], *where.shape)
-        fused = fuse_term(term, shape, places, self.inputs, where.points[0].dtype)
-        return fused, known_parts(term, fused, places, self.inputs, self.lifts)
+    shape = pieces[0].shape
+    sizes = slab_sizes(shape, math.prod(shape) if points is None else points)
+    return _sum_along(len(shape) - 1, sizes, pieces, coefficients, jax.lax.stop_gradient(weights))
 
 
-def streamed_sum(slab: Callable[[Any, Any, Array, Array], Sums], shared: Any, moving: Any, before: Array) -> Sums:
-    """The sum of slab(shared, moving[i], i, table so far) over i, its gradient accumulated in the forward sweep.
+def _sum_along(axis: int, sizes: tuple[int, ...], pieces: Sequence[Piece], coefficients: Array, weights: Array) -> Sums:
+    """The sum over slabs along an axis, and within each along the axes before it."""
+    size, total = sizes[axis], pieces[0].shape[axis]
+    if axis and size == total:
+        return _sum_along(axis - 1, sizes, pieces, coefficients, weights)
+    basis = pieces[0].basis
+    if basis is None:
+        raise ValueError("a sum over slabs needs basis functions; this assembly was made without the network")
+    count = -(-total // size)
+    padding = count * size - total
+    moving, shared = basis.split(axis)
+    arrays, static = eqx.partition((coefficients, shared), eqx.is_inexact_array)
+    padded = [piece.padded(padding, axis) for piece in pieces]
+    # What does not vary along the rows is evaluated here, once, instead of in every turn of the scan.
+    whole = [] if axis else [piece.data for piece in padded]
+
+    def slab(arrays: Any, moving: Any, index: Array) -> Sums:
+        coefficients, shared = eqx.combine(arrays, static)
+        local = shared.join(moving, axis)
+        here = [piece.rows(local, index * size, size, axis) for piece in padded]
+        if axis:
+            return _sum_along(axis - 1, sizes, here, coefficients, weights)
+        means = [_mean_square(piece, coefficients, data) for piece, data in zip(here, whole, strict=True)]
+        table = jnp.stack(means)
+        return jnp.sum(weights * table), table
+
+    return streamed_sum(slab, arrays, tuple(_cut(rows, count, padding) for rows in moving), weights)
+
+
+def _mean_square(piece: Piece, coefficients: Array, whole: TermData) -> Float[Array, " functions"]:
+    """The part of the mean squared residual that a slab of rows has, where `whole` is the data of all rows."""
+    rank = len(piece.shape)
+
+    def choose(of_all: Array, of_these: Array) -> Array:
+        # Locations are the last axes (components may lead): one entry along the rows is the same for all of them.
+        return of_all if of_all.shape[of_all.ndim - rank] == 1 else of_these
+
+    residual = piece.residual(coefficients, jax.tree.map(choose, whole, piece.data))
+    along_rows = weighted_mean(residual**2, piece.quadrature, keep=2)
+    return jnp.sum(along_rows * piece.quadrature[0][None], axis=-1)  # pyright: ignore[reportOptionalSubscript]
+
+
+def streamed_sum(
+    slab: Callable[[Any, Any, Array], Sums], shared: Any, moving: Any, like: Float[Array, "terms functions"]
+) -> Sums:
+    """The sum of slab(shared, moving[i], i) over i, its gradient accumulated in the forward sweep.
 
     **Arguments:**
 
     - `slab`: a value, which is differentiated with respect to `shared` and `moving[i]`, and a table, which is not.
     - `shared`, `moving`: arrays that all slabs have in common, and arrays with a slab in every row.
-    - `before`: the table of what was summed earlier.
+    - `like`: an array of the shape and type of the table.
     """
 
     def sweep(shared: Any, moving: Any, differentiate: bool) -> tuple[Sums, Any]:
         def step(carry: Any, row: Any) -> Any:
             total, table, of_shared = carry
-            index, own = row
+            index, part = row
             if differentiate:
                 both = jax.value_and_grad(slab, argnums=(0, 1), has_aux=True)
-                (value, part), (more, of_own) = both(shared, own, index, before + table)
+                (value, squares), (more, of_part) = both(shared, part, index)
                 of_shared = jax.tree.map(jnp.add, of_shared, more)
             else:
-                (value, part), of_own = slab(shared, own, index, before + table), None
-            return (total + value, table + part, of_shared), of_own
+                (value, squares), of_part = slab(shared, part, index), None
+            return (total + value, table + squares, of_shared), of_part
 
-        zero = (jnp.zeros((), before.dtype), jnp.zeros_like(before), jax.tree.map(jnp.zeros_like, shared))
+        zero = (jnp.zeros((), like.dtype), jnp.zeros_like(like), jax.tree.map(jnp.zeros_like, shared))
         count = jax.tree.leaves(moving)[0].shape[0]
         (total, table, of_shared), of_moving = jax.lax.scan(step, zero, (jnp.arange(count), moving))
         return (total, table), (of_shared, of_moving)
@@ -197,29 +163,21 @@ def streamed_sum(slab: Callable[[Any, Any, Array, Array], Sums], shared: Any, mo
     return accumulate(shared, moving)
 
 
-def sum_over_rows(
-    slab: Callable[[BasisValues, Location, Array], Any],
-    features: BasisValues,
-    where: Location,
-    weights: Array,
-    rows: int,
-) -> Any:
-    """The sum of slab(features, where, weights) over slabs of so many rows: points of the first axis."""
-    total = features.shape[0]
+def sum_over_rows(function: Callable[[Piece], Any], piece: Piece, rows: int) -> Any:
+    """The sum of function(slab) over slabs of so many rows (points of the first axis) of a piece."""
+    total = piece.shape[0]
     size = min(rows, total)
-    if size == total:
-        return slab(features, where, weights)
+    if size == total or piece.basis is None:
+        return function(piece)
     count = -(-total // size)
     padding = count * size - total
-    moving, shared = features.split()
-    where = where.pad(padding)
-    # Points that only fill the last slab count nothing.
-    weights = jnp.pad(weights, [(0, padding)] + [(0, 0)] * (weights.ndim - 1)).reshape(count, size, *weights.shape[1:])
-    parts = jnp.arange(count), tuple(_cut(r, count, padding) for r in moving), weights
+    moving, shared = piece.basis.split()
+    padded = piece.padded(padding, 0)
+    parts = jnp.arange(count), tuple(_cut(r, count, padding) for r in moving)
 
     def one(part: Any) -> Any:
-        index, own, weights = part
-        return slab(shared.join(own), where.rows(index * size, size), weights)
+        index, rows = part
+        return function(padded.rows(shared.join(rows), index * size, size, 0))
 
     shapes = jax.eval_shape(one, jax.tree.map(lambda leaf: leaf[0], parts))
     zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -16,19 +16,20 @@ from .expression import Expression
 from .symbols import Vocabulary
 from .terms import Face, LinearCondition, Term
 
-Data = float | int | str | Callable[..., Array]
+RightHandSide = float | int | str | Callable[..., Array]
 """The right-hand side of a condition: a number, the name of an input (`"u"`, `"u_x"`), or a function of named inputs
 and coordinates (`lambda t: jnp.sin(t)`)."""
 
-Places = Mapping[str, float | tuple[float, ...]]
+FacePosition = Mapping[str, float | tuple[float, ...]]
+"""An axis and where on it: `{"t": 0}`, or both ends `{"x": (0, 1)}`."""
 
 
 @dataclass(frozen=True)
 class Value:
     """s = data on a face: an initial condition (`{"t": 0}`) or a Dirichlet condition (`{"x": (0, 1)}`: both ends)."""
 
-    at: Places
-    equals: Data = 0.0
+    at: FacePosition
+    equals: RightHandSide = 0.0
     field: str | None = None
 
     def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
@@ -44,8 +45,8 @@ class Derivative:
     the axis is exact, which leaves less to learn, and is never a term of the loss.
     """
 
-    at: Places
-    equals: Data = 0.0
+    at: FacePosition
+    equals: RightHandSide = 0.0
     field: str | None = None
     order: int = 1
     implied: bool = False
@@ -60,10 +61,10 @@ class Derivative:
 class Robin:
     """value * s + derivative * ds/dn = data on a face, along the coordinate n in its positive direction."""
 
-    at: Places
+    at: FacePosition
     value: float
     derivative: float
-    equals: Data = 0.0
+    equals: RightHandSide = 0.0
     field: str | None = None
 
     def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
@@ -76,7 +77,7 @@ class Robin:
 class Residual:
     """Any elementwise residual on a face: `Residual({"x": 0}, lambda s, s_x, u: s_x - u * s**4)`. Always soft."""
 
-    at: Places
+    at: FacePosition
     residual: Callable[..., Array]
     name: str | None = None
 
@@ -134,7 +135,7 @@ def _data(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
     return expression
 
 
-def _places(at: Places, domain: Domain, condition: Condition) -> list[tuple[str, float]]:
+def _places(at: FacePosition, domain: Domain, condition: Condition) -> list[tuple[str, float]]:
     if not isinstance(at, Mapping) or len(at) != 1:
         raise ValueError(
             f"{type(condition).__name__} needs one axis and where on it, for instance "

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from jaxtyping import Array
+
 from .._text import nearest
 from ..derivatives import MultiIndex
 from ..domain import Domain
 from ..functions import Space
+from ..locations import Evaluable, Location
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,12 @@ class Symbol:
     def __str__(self) -> str:
         suffix = "".join(axis * n for axis, n in self.alpha)
         return f"{self.name}_{suffix}" if suffix else self.name
+
+    def evaluate(self, functions: Mapping[str, Evaluable], where: Location) -> Array:
+        """The values of an input or of a coordinate, with the rank of the location."""
+        if self.kind == "coordinate":
+            return where.coordinate(self.name)
+        return functions[self.name](where, self.alpha)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from jaxtyping import Array, Float
 
 from ..bases.cardinal import TrigonometricCardinal
 from ..bases.fourier_grid import FourierGrid
+from ..calculus.assembly import Assembly
 from ..calculus.collocation import Collocation
-from ..calculus.evaluate import combine, fuse_term, known_parts
 from ..calculus.linear_parts import Combination
 from ..derivatives import MultiIndex, multi_index, order_along
 from ..locations import Evaluable, Grid
@@ -71,27 +71,19 @@ class SpectralResidual:
         torus = fourier_grid_of(model)
         lines = len(grid.shape) - len(torus.sizes)
         fine = FourierGrid(torus.domain, grid.shape[lines:])
-        lifts = model.lifts(inputs)
-        shape = (functions, *grid.shape)
-        made: list[Array] = []
-        for term in model.problem.terms(model.exact):
-            fused = fuse_term(term, shape, [(1.0, grid)], inputs, grid.points[0].dtype)
-            known = known_parts(term, fused, [(1.0, grid)], inputs, lifts)
-            values: list[Array] = []
-            for atom, lift in zip(fused.atoms, known.lifted, strict=True):
-                own = None if series is None else series.contract(atom, fine)
-                parts = [part for part in (own, lift) if part is not None]
-                values.append(sum(parts[1:], parts[0]) if parts else jnp.zeros((1,) * len(shape)))
-            residual = jnp.broadcast_to(combine(term, fused, known, values), shape)
-            squares = self._squares(residual, fine, torus, term.name)
+        tables: list[Array] = []
+        for piece in Assembly(model, inputs, collocation, functions, network=False).pieces:
+            atoms = piece.parts.atoms
+            residual = piece.combine([None if series is None else series.contract(atom, fine) for atom in atoms])
+            squares = self._squares(residual, fine, torus, piece.term.name)
             for weights in reversed(collocation.weights[:lines]):
                 squares = (
                     jnp.mean(squares, -1)
                     if weights is None
                     else jnp.tensordot(squares, weights, 1, precision="highest")
                 )
-            made.append(squares)
-        return jnp.stack(made)
+            tables.append(squares)
+        return jnp.stack(tables)
 
     def _squares(
         self, residual: Array, fine: FourierGrid, torus: FourierGrid, name: str

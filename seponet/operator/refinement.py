@@ -31,8 +31,8 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float
 
 from .._precision import in_precision_of
+from ..calculus.assembly import Assembly
 from ..calculus.collocation import Collocation, Nodes, make_collocation
-from ..calculus.evaluate import residuals
 from ..calculus.model import FixedCoefficients
 from ..functions import Functions
 from ..losses.linearised import normal_equations
@@ -149,14 +149,16 @@ def _iterate(
     model: OperatorNetwork, inputs: Any, collocation: Collocation, weights: Array, c: Array
 ) -> tuple[Float[Array, "functions k"], Bool[Array, " functions"]]:
     """The Gauss-Newton step by conjugate gradients on the outputs of a branch, before they are scaled."""
-    terms, scaled = model.problem.terms(model.exact), model.whitening
+    scaled = model.whitening
     if scaled is None:
         raise ValueError('method = "iterative" needs a model that was trained with whitening; take "direct"')
 
+    pieces = Assembly(model, inputs, collocation, len(c)).pieces
+    roots = [jnp.sqrt(weight * piece.volume())[None] for weight, piece in zip(weights, pieces, strict=True)]
+
     def weighted(outputs: Array) -> list[Array]:
-        made = residuals(FixedCoefficients(model, c + scaled(outputs).reshape(c.shape)), inputs, collocation.where)
-        volumes = [collocation.volume(term.face, made[term.name].shape[1:]) for term in terms]
-        return [jnp.sqrt(w * v)[None] * made[t.name] for w, v, t in zip(weights, volumes, terms, strict=True)]
+        coefficients = c + scaled(outputs).reshape(c.shape)
+        return [root * piece.residual(coefficients) for root, piece in zip(roots, pieces, strict=True)]
 
     start = jnp.zeros((len(c), model.size))
     residual, push = jax.linearize(weighted, start)

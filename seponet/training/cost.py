@@ -12,8 +12,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..calculus.basis_values import requested_derivatives, weighted_locations
-from ..calculus.evaluate import fuse_term
+from ..calculus.assembly import Assembly
+from ..calculus.basis_values import requested_derivatives
 from ..derivatives import order_along
 from ..nn.model import OperatorNetwork
 from .config import TrainConfig
@@ -88,24 +88,13 @@ def estimate_cost(
 
     def trace() -> None:
         collocation = sampler.draw(jax.random.key(0), sampler.density())
-        where = collocation.where
-        boundary = where if collocation.boundary is None else collocation.boundary
-        features = model.basis_values(where, boundary, request)
         inputs = model.problem.sample(jax.random.key(0), functions)
-        dtype = where.points[0].dtype
-        for term in terms:
-            local, inside = features[term.face], term.face is None
-            shape = (functions, *local.shape)
-            fused = fuse_term(term, shape, weighted_locations(term.face, where if inside else boundary), inputs, dtype)
-            contractions[term.name] = 0
-            for atom in fused.atoms:
-                for index, field in enumerate(model.problem.fields):
-                    combination = [(c, symbol.alpha) for symbol, c in atom if symbol.name == field]
-                    if combination:
-                        contractions[term.name] += 1
-                        flops = 3 * functions * local.flops(index, combination)
-                        costs["flops"] += flops
-                        costs["interior"] += flops if inside else 0
+        for piece in Assembly(model, inputs, collocation, functions).pieces:
+            contractions[piece.term.name] = len(piece.contractions())
+            # Forward, and backward to the coefficients and to the basis functions.
+            flops = 3 * functions * piece.flops()
+            costs["flops"] += flops
+            costs["interior"] += flops if piece.term.face is None else 0
 
     eqx.filter_eval_shape(trace)
     highest = {n: max(order_along(a, n) for alphas in request.values() for a in alphas) for n in model.problem.domain}

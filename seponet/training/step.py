@@ -133,7 +133,7 @@ class TrainStep:
             still = FixedCoefficients(jax.lax.stop_gradient(model), jax.lax.stop_gradient(coefficients))
             table = physics_loss(still, batch.inputs, batch.collocation, weights, self.slab).table
             weights = self._capped(weights, table)
-        return physics_loss(solution, batch.inputs, batch.collocation, weights, self.slab, self.config.causality)
+        return physics_loss(solution, batch.inputs, batch.collocation, weights, self.slab)
 
     def _capped(self, weights: Array, table: Array) -> Float[Array, "terms functions"]:
         """Weights that hold the loss of each function at the cap: beyond it, the gradient is that of the logarithm."""
