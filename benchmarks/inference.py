@@ -79,9 +79,9 @@ def predict(name: str, who: str) -> Mapping[str, Any]:
     recipe = load_recipe("quick" if who == "seponet_quick" else "paper", name)
     kind = "deeponet" if who == "deeponet" else "seponet"
     operator = Operator(nn.build(problem, recipe.model, key=jax.random.key(0), kind=kind))
-    view = operator.on(**grid(problem))
+    evaluator = operator.compile(**grid(problem))
     inputs = draw_functions(problem, "test", FUNCTIONS)
-    found = time_prediction(lambda: jax.block_until_ready(view(inputs).data), FUNCTIONS)
+    found = time_prediction(lambda: jax.block_until_ready(evaluator(inputs).data), FUNCTIONS)
     return {**found, "process_bytes": peak_bytes()}
 
 

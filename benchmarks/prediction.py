@@ -50,8 +50,8 @@ def measure(operator: Operator) -> dict[str, Any]:
     testset = load_testset(problem, "test", FUNCTIONS.get(str(name_of(problem)), 100))
     points, inputs = testset.points, testset.inputs
     exact = {field: testset.solution(field)}
-    view = operator.on(**points)
-    predict = median_seconds(lambda: view(inputs).data) / len(testset)
+    evaluator = operator.compile(**points)
+    predict = median_seconds(lambda: evaluator(inputs).data) / len(testset)
     solve = median_seconds(lambda: problem.reference(inputs, points, problem.reference_resolution), 3) / len(testset)
     one = {name: functions[:1] for name, functions in inputs.items()}
     found: dict[str, Any] = {
@@ -60,7 +60,7 @@ def measure(operator: Operator) -> dict[str, Any]:
         "solver_seconds": solve,
         "times_faster": solve / predict,
         "refine_seconds_one": median_seconds(lambda: operator.refine(one, steps=1).coefficients),
-        "error_network": _errors(view(inputs).to_numpy(), exact),
+        "error_network": _errors(evaluator(inputs).to_numpy(), exact),
     }
     for steps in STEPS:
         refined = operator.refine(inputs, steps=steps).predict(**points).to_numpy()

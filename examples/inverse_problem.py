@@ -30,7 +30,7 @@ axes = operator.problem.domain.axes
 places: dict[str, Any] = {name: random.uniform(axis.lower, axis.upper, POINTS) for name, axis in axes}
 exact = np.asarray(operator.refine(truth, steps=4).predict(points=True, **places))
 measured = jnp.asarray(exact + NOISE * random.standard_normal(exact.shape))
-solution = operator.on(points=True, **places)
+solution = operator.compile(points=True, **places)
 
 
 @jax.jit

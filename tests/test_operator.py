@@ -137,9 +137,9 @@ def test_chunks_change_nothing(kind, points):
     places = {"t": np.linspace(0, 1, 40), "x": np.linspace(0, 0.9, 40)}
     whole = operator.predict(inputs, points=points, **places)
     memory = 2000 if points else 40_000
-    view = operator.on(points=points, memory=memory, **places)
-    np.testing.assert_allclose(view(inputs), whole, rtol=1e-10, atol=1e-13)
-    functions, rows = view._chunks[5]
+    evaluator = operator.compile(points=points, memory=memory, **places)
+    np.testing.assert_allclose(evaluator(inputs), whole, rtol=1e-10, atol=1e-13)
+    functions, rows = evaluator._chunks[5]
     assert functions < 5 or points
     assert rows < 40
 
@@ -150,7 +150,7 @@ def test_a_new_input_needs_no_trunk_and_no_compilation(burgers, monkeypatch):
     monkeypatch.setattr(nn.SepONet, "basis_values", None)
     other = burgers.predict(wave(np.arange(16) / 8), **places)
     assert float(abs(one - other).max()) > 0.1
-    assert burgers.on(**places)._compiled._cache_size() == 1
+    assert burgers.compile(**places)._compiled._cache_size() == 1
 
 
 def test_residuals_are_root_mean_squares_of_the_terms(reactor):
@@ -261,8 +261,8 @@ def test_basis_functions_satisfy_their_conditions():
 
 def test_gradients_with_respect_to_the_input(burgers):
     values = jnp.asarray(wave(np.arange(16) / 16))
-    view = burgers.on(t=T, x=X)
-    np.testing.assert_allclose(view.evaluate(values), burgers.predict(values, t=T, x=X), rtol=1e-10)
+    evaluator = burgers.compile(t=T, x=X)
+    np.testing.assert_allclose(evaluator.evaluate(values), burgers.predict(values, t=T, x=X), rtol=1e-10)
 
     @jax.jit
     def misfit(values):

@@ -21,7 +21,7 @@ from ..functions import Functions
 from ..functions.interpolant import interpolate
 from ..locations import Grid, Location, Points
 from ..nn.model import OperatorNetwork
-from .inputs import read_inputs, sensor_values
+from .inputs import read_inputs, read_sensor_values
 
 Inputs = dict[str, Functions]
 
@@ -53,7 +53,7 @@ class CompiledEvaluator:
         memory: int,
     ) -> None:
         self.model, self.coefficients, self.symbols, self.memory = model, coefficients, tuple(symbols), memory
-        # A view may be asked for first in a program that is being traced, and is kept for later ones.
+        # An evaluator may be asked for first in a program that is being traced, and is kept for later ones.
         with in_precision_of(model), jax.ensure_compile_time_eval():
             self._prepare(coordinates, points)
 
@@ -64,11 +64,11 @@ class CompiledEvaluator:
         self._compiled = jax.jit(self._values)
         self._chunks: dict[int, tuple[int, int]] = {}
         self._single: CompiledEvaluator | None = None
-        table = jax.eval_shape(self._features, self._arrays, self.where)
+        table = jax.eval_shape(self._basis_values, self._arrays, self.where)
         small = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(table)) <= self.memory / 2
         # A grid is known while tracing, so that classical bases are tabulated in float64; a cloud may be too large.
         where = self.where if isinstance(self.where, Points) else None
-        self._table = jax.jit(self._features)(self._arrays, where) if small else None
+        self._table = jax.jit(self._basis_values)(self._arrays, where) if small else None
 
     def __call__(self, u: Any = None) -> xr.DataArray | xr.Dataset:
         """The fields for one or many functions, given as for `Operator.predict`."""
@@ -85,18 +85,18 @@ class CompiledEvaluator:
         if self.model is not self._traceable.model:
             return self._traceable.evaluate(values)
         spaces = self.model.problem.inputs
-        code, many = sensor_values(spaces, sensors_of(self.model), values)
-        inputs = {name: interpolate(spaces[name], value) for name, value in code.items()}
-        if set(code) != {name for name, _ in self.model.sensors}:
-            code = self.model.encode(inputs)
-        made = self._values(self._arrays, self.model.coefficients(code), inputs, self._table, None)
+        sensor_values, many = read_sensor_values(spaces, sensors_of(self.model), values)
+        inputs = {name: interpolate(spaces[name], value) for name, value in sensor_values.items()}
+        if set(sensor_values) != {name for name, _ in self.model.sensors}:
+            sensor_values = self.model.encode(inputs)
+        made = self._values(self._arrays, self.model.coefficients(sensor_values), inputs, self._table, None)
         made = {str(symbol): value if many else value[0] for symbol, value in zip(self.symbols, made, strict=True)}
         made = {name: value.reshape(self._kept(value)) for name, value in made.items()}
         return made if len(made) > 1 else next(iter(made.values()))
 
     @property
     def _traceable(self) -> "CompiledEvaluator":
-        """The view for the precision around: a program that is being traced can't change it."""
+        """The evaluator for the precision around: a program that is being traced can't change it."""
         if jax.config.read("jax_enable_x64") or not is_double(self.model):
             return self
         if self._single is None:
@@ -150,7 +150,7 @@ class CompiledEvaluator:
         kept = [n for n, c in zip(value.shape[lead:], self.coordinates.values(), strict=True) if c.ndim]
         return (*value.shape[:lead], *kept)
 
-    def _features(self, arrays: Any, where: Location | None) -> BasisValues:
+    def _basis_values(self, arrays: Any, where: Location | None) -> BasisValues:
         where = self.where if where is None else where
         request = {None: frozenset(symbol.alpha for symbol in self.symbols)}
         return eqx.combine(arrays, self._static).basis_values(where, where, request)[None]

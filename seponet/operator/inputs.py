@@ -43,7 +43,7 @@ def read_inputs(
     return {name: f if len(f) == count else f[np.zeros(count, int)] for name, (f, _) in read.items()}, count
 
 
-def sensor_values(
+def read_sensor_values(
     spaces: Mapping[str, Space], sensors: Mapping[str, Mapping[str, int]], given: Any
 ) -> tuple[dict[str, Array], bool]:
     """For each input its values at the sensors, with a functions' axis; and whether that was given. May be traced."""

@@ -25,11 +25,12 @@ from ..nn.model import OperatorNetwork
 from .evaluator import CompiledEvaluator, locate, sensors_of
 from .inputs import read_inputs
 from .refinement import METHODS, Refined, gauss_newton
-from .rollout import compose
+from .rollout import roll_out
 from .saving import load_model, save_model
 
 MEMORY = 2**29
-VIEWS = 8
+KEPT = 8
+"""How many compiled evaluators an operator keeps."""
 
 
 class Operator:
@@ -61,18 +62,18 @@ class Operator:
 
     def __init__(self, model: OperatorNetwork) -> None:
         self.model = model
-        self._views: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
+        self._evaluators: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
         arrays, static = eqx.partition(model, eqx.is_array)
 
         @jax.jit
         def coefficients(arrays: Any, inputs: dict[str, Functions]) -> Array:
-            own = eqx.combine(arrays, static)
-            return own.coefficients(own.encode(inputs))
+            network = eqx.combine(arrays, static)
+            return network.coefficients(network.encode(inputs))
 
         @eqx.filter_jit
         def losses(arrays: Any, inputs: Any, nodes: Nodes, slab: int, count: int) -> Array:
-            own, ones = eqx.combine(arrays, static), jnp.ones((len(self.term_names), count))
-            return physics_loss(own, inputs, make_collocation(own, nodes), ones, slab).table
+            network, ones = eqx.combine(arrays, static), jnp.ones((len(self.term_names), count))
+            return physics_loss(network, inputs, make_collocation(network, nodes), ones, slab).table
 
         self._coefficients = lambda inputs: coefficients(arrays, inputs)
         self._losses = lambda *arguments: losses(arrays, *arguments)
@@ -110,10 +111,10 @@ class Operator:
         - `memory`: bytes to work with, about, besides the result.
         - `coordinates`: for each axis an array, or a number.
         """
-        view = self.on(derivative=derivative, field=field, points=points, memory=memory, **coordinates)
-        return view(u)
+        evaluator = self.compile(derivative=derivative, field=field, points=points, memory=memory, **coordinates)
+        return evaluator(u)
 
-    def on(
+    def compile(
         self,
         *,
         derivative: str | Sequence[str] | None = None,
@@ -122,20 +123,20 @@ class Operator:
         memory: int = MEMORY,
         **coordinates: Any,
     ) -> CompiledEvaluator:
-        """A compiled evaluator on one grid: `view(u)` costs a branch pass and a contraction. Arguments as `predict`."""
+        """A compiled evaluator on one grid: `evaluator(u)` costs a branch pass and a contraction. Arguments as `predict`."""
         symbols = self._symbols(derivative, field)
         double = is_double(self.model) or jax.config.read("jax_enable_x64")
         given = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
         places = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in given.items())
         key = (places, symbols, points, memory, double)
-        if key not in self._views:
-            self._views[key] = CompiledEvaluator(
+        if key not in self._evaluators:
+            self._evaluators[key] = CompiledEvaluator(
                 self.model, self._coefficients, coordinates, points=points, symbols=symbols, memory=memory
             )
-            while len(self._views) > VIEWS:
-                self._views.popitem(last=False)
-        self._views.move_to_end(key)
-        return self._views[key]
+            while len(self._evaluators) > KEPT:
+                self._evaluators.popitem(last=False)
+        self._evaluators.move_to_end(key)
+        return self._evaluators[key]
 
     def evaluate(
         self,
@@ -152,7 +153,7 @@ class Operator:
         conditions see the function that interpolates them. Coordinates are constants. Nothing is chunked. Returns one
         array, or a dictionary by name if several things are asked for.
         """
-        return self.on(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
+        return self.compile(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
 
     def advance(self, u: Any = None, *, residual: bool = False, **coordinates: Any) -> xr.Dataset:
         """The solution beyond the window of time that the model was trained on, by as many windows as it takes.
@@ -167,7 +168,7 @@ class Operator:
         - `residual`: whether to judge every window.
         - `coordinates`: for each axis an array, or a number; times may lie beyond the window.
         """
-        return compose(self, u, coordinates, residual)
+        return roll_out(self, u, coordinates, residual)
 
     def residual(self, u: Any = None, *, nodes: Mapping[str, int] | None = None, memory: int = MEMORY) -> xr.Dataset:
         """The root mean square of each equation and soft condition, for each function: no reference is needed.
@@ -179,18 +180,18 @@ class Operator:
         - `memory`: bytes to work with, about.
         """
         with in_precision_of(self.model):
-            inputs, count = self.read(u)
+            inputs, count = self.read_inputs(u)
             counts = self._nodes(nodes)
             first, *rest = (n for _, n in counts)
             item = 8 * int(np.prod(rest)) * jnp.zeros(()).dtype.itemsize
             rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, first))
             functions = int(np.clip(memory // (2 * item * rows), 1, count or 1))
             slab = rows * int(np.prod(rest))
-            tables = [
-                self._losses({n: f[i : i + functions] for n, f in inputs.items()}, counts, slab, stop - i)
-                for i in range(0, count or 1, functions)
-                for stop in (min(i + functions, count or 1),)
-            ]
+            total = count or 1
+            tables: list[Array] = []
+            for start in range(0, total, functions):
+                batch = {name: f[start : start + functions] for name, f in inputs.items()}
+                tables.append(self._losses(batch, counts, slab, min(functions, total - start)))
             return self._report(np.concatenate([np.asarray(table) for table in tables], axis=1), count)
 
     def refine(
@@ -224,7 +225,7 @@ class Operator:
         if steps < 0:
             raise ValueError(f"steps counts Gauss-Newton steps, so it is at least 0; got {steps}")
         with in_precision_of(self.model):
-            inputs, count = self.read(u)
+            inputs, count = self.read_inputs(u)
             start = self._coefficients(inputs)
             found, before, after = gauss_newton(
                 self.model, inputs, start, weights or {}, self._nodes(nodes), steps, memory, method
@@ -261,7 +262,7 @@ class Operator:
         """The operator in a folder that `save` wrote. It runs the file that defines the problem, so trust that file."""
         return cls(load_model(path))
 
-    def read(self, u: Any) -> tuple[dict[str, Functions], int | None]:
+    def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
         """What a user gave as batches of functions, and how many; None if it was one without a functions' axis."""
         return read_inputs(self.problem.inputs, sensors_of(self.model), u)
 

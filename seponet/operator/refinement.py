@@ -95,12 +95,12 @@ def gauss_newton(
         parts: list[tuple[Any, Any, Any]] = []
         unsolved = 0
         for start in range(0, len(coefficients), batch):
-            own = {name: f[start : start + batch] for name, f in inputs.items()}
+            some = {name: f[start : start + batch] for name, f in inputs.items()}
             c = coefficients[start : start + batch]
-            tables = [] if steps else [_table(model, own, nodes, c)]
+            tables = [] if steps else [_table(model, some, nodes, c)]
             for _ in range(steps):
-                c, solved, *found = _step(model, own, nodes, row, c, rows)
-                tables.extend(found)
+                c, solved, before, after = _step(model, some, nodes, row, c, rows)
+                tables.extend((before, after))
                 unsolved += int(np.sum(~np.asarray(solved)))
             parts.append((np.asarray(c), np.asarray(tables[0]), np.asarray(tables[-1])))
     if unsolved:
@@ -195,6 +195,6 @@ class Refined:
 
     def predict(self, **where: Any) -> xr.DataArray | xr.Dataset:
         """The refined solutions; arguments as for `Operator.predict`, without the inputs."""
-        view = self.operator.on(**where)
+        evaluator = self.operator.compile(**where)
         with in_precision_of(self.operator.model):
-            return view.label(view.compute(self._inputs, self._count or 1, self.coefficients), self._count)
+            return evaluator.label(evaluator.compute(self._inputs, self._count or 1, self.coefficients), self._count)

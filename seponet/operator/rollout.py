@@ -6,29 +6,28 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from .._precision import in_precision_of
+from ..calculus.evaluate import evaluate
+from ..calculus.model import Model
+from ..equations.symbols import Symbol
 from ..functions import Functions
-from ..nn.model import OperatorNetwork
+from ..locations import Grid
+from ..nn.model import OperatorNetwork, Sensors
 
 if TYPE_CHECKING:
     from .operator import Operator
 
 
-import jax
-import jax.numpy as jnp
+def roll_out(operator: Operator, u: Any, coordinates: Mapping[str, Any], residual: bool = False) -> xr.Dataset:
+    """The solution over as many windows of time as it takes; see `Operator.advance`.
 
-from ..calculus.evaluate import evaluate
-from ..calculus.model import Model
-from ..equations.symbols import Symbol
-from ..locations import Grid
-from ..nn.model import Sensors
-
-
-def compose(operator: Operator, u: Any, coordinates: Mapping[str, Any], residual: bool = False) -> xr.Dataset:
-    """What `Operator.advance` returns."""
+    The state at the end of each window is the input of the next.
+    """
     problem = operator.problem
     time = problem.time_axis()
     if time not in coordinates:
@@ -43,25 +42,25 @@ def compose(operator: Operator, u: Any, coordinates: Mapping[str, Any], residual
     parts: list[xr.Dataset] = []
     judged: list[xr.Dataset] = []
     with in_precision_of(operator.model):
-        inputs, count = operator.read(u)
+        inputs, count = operator.read_inputs(u)
         for i in range(last + 1):
             here = window == i
             if np.any(here):
                 local = np.clip(times[here] - i * axis.length, axis.lower, axis.upper)
-                found = operator.predict(inputs, **{**coordinates, time: local})
-                found = found.to_dataset() if isinstance(found, xr.DataArray) else found
-                parts.append(found.assign_coords({time: times[here]}))
+                fields = operator.predict(inputs, **{**coordinates, time: local})
+                fields = fields.to_dataset() if isinstance(fields, xr.DataArray) else fields
+                parts.append(fields.assign_coords({time: times[here]}))
             if residual:
                 judged.append(operator.residual(inputs))
             if i < last:
                 inputs = advance_inputs(operator.model, inputs)
     order = np.argsort(np.argsort(window, kind="stable"), kind="stable")
-    made = xr.concat(parts, time).isel({time: order}).transpose("function", *problem.domain, missing_dims="ignore")
+    solution = xr.concat(parts, time).isel({time: order}).transpose("function", *problem.domain, missing_dims="ignore")
     if judged:
         table = xr.concat(judged, "window").transpose("function", "window")
-        made = made.merge(table.rename({name: f"residual {name}" for name in table.data_vars}))
-    made = made if np.ndim(coordinates[time]) else made.isel({time: 0})
-    return made if count is not None else made.isel(function=0)
+        solution = solution.merge(table.rename({name: f"residual {name}" for name in table.data_vars}))
+    solution = solution if np.ndim(coordinates[time]) else solution.isel({time: 0})
+    return solution if count is not None else solution.isel(function=0)
 
 
 @eqx.filter_jit
