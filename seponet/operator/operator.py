@@ -123,7 +123,7 @@ class Operator:
         memory: int = MEMORY,
         **coordinates: Any,
     ) -> CompiledEvaluator:
-        """A compiled evaluator on one grid: a new input costs a branch pass and a contraction. Arguments as `predict`."""
+        """A compiled evaluator on one grid: a new input costs a pass of the branch and a contraction. See `predict`."""
         symbols = self._symbols(derivative, field)
         double = is_double(self.model) or jax.config.read("jax_enable_x64")
         given = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
