@@ -162,22 +162,10 @@ def tanh(x: Series) -> Series:
     return jnp.stack(z)
 
 
-def erf(x: Series) -> Series:
-    r"""$z' = 2 / \sqrt\pi\; e^{-x^2}\, x'$."""
-    x_0, speed = _start(x)
-    slope = _orders(exp(-square(x)) * (2 / math.sqrt(math.pi)))
-    return jnp.stack([jax.lax.erf(x_0), *(_advance(speed, slope, k) for k in range(1, len(speed)))])
-
-
 def gelu(x: Series) -> Series:
     r"""$\tfrac12 x\, (1 + \tanh(\sqrt{2/\pi}\, (x + 0.044715\, x^3)))$, the default form of `jax.nn.gelu`."""
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * multiply(square(x), x))
     return 0.5 * multiply(x, shift(tanh(inner), 1.0))
-
-
-def gelu_exact(x: Series) -> Series:
-    r"""$\tfrac12 x\, (1 + \mathrm{erf}(x / \sqrt 2))$."""
-    return 0.5 * multiply(x, shift(erf(x * math.sqrt(0.5)), 1.0))
 
 
 def _orders(x: Array) -> list[Array]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +30,6 @@ ACTIVATIONS: dict[str, Activation] = {
     "sine": Activation(jnp.sin, taylor.sin),
     "tanh": Activation(jnp.tanh, taylor.tanh),
     "gelu": Activation(jax.nn.gelu, taylor.gelu),
-    "gelu_exact": Activation(partial(jax.nn.gelu, approximate=False), taylor.gelu_exact),
     "identity": Activation(_same, _same),
 }
 
