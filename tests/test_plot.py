@@ -22,8 +22,9 @@ from seponet.nn.build import build
 from seponet.nn.config import ModelConfig
 from seponet.plots import run
 from seponet.plots.basis import match
-from seponet.plots.panels import arrange, close_circles, error_over
+from seponet.plots.panels import arrange, close_periodic_axes, error_over
 from seponet.plots.quantity import compute_quantity
+from seponet.plots.style import save_figure
 from seponet.problems import PROBLEMS, Burgers, Heat, NavierStokes, NonlinearDiffusion
 from seponet.runs.config import RunConfig
 from seponet.runs.folder import RunFolder
@@ -105,12 +106,12 @@ def test_every_problem_has_a_comparison_and_a_sample(name: str) -> None:
 
 @pytest.mark.parametrize("problem", [Burgers(), NavierStokes()])
 def test_pictures_of_solutions_are_written(problem: Problem, tmp_path: Path) -> None:
-    points = make_points(problem, SIZES["navier_stokes"])
-    reference, predicted = make_solutions(problem, points)
-    inputs, errors, path = make_inputs(problem), compare(predicted, reference), tmp_path / "new" / "a.png"
-    check_png(plots.plot_comparison(problem, inputs, points, reference, predicted, errors, "worst", path))
+    sizes = SIZES["navier_stokes"]
+    points = make_points(problem, sizes)
+    reference, _ = make_solutions(problem, points)
+    check_png(save_figure(plots.draw_comparison([make_case(problem, "worst", **sizes)]), tmp_path / "new" / "a.png"))
     data = xr.Dataset({f: (("function", *problem.domain), v) for f, v in reference.items()}, coords=points)
-    check_png(plots.plot_sample(TestSet(problem, inputs, data), tmp_path / "b.png", which=1))
+    check_png(plots.plot_sample(TestSet(problem, make_inputs(problem), data), tmp_path / "b.png", which=1))
 
 
 @pytest.mark.parametrize("problem", [Burgers(), NonlinearDiffusion()])
@@ -176,13 +177,13 @@ def test_space_is_horizontal_and_time_vertical() -> None:
 def test_circles_are_closed_once() -> None:
     case = make_case(NavierStokes(), t=3, x=8, y=6)
     view = arrange(case.problem, case.points)
-    across, up, values = close_circles(case, view, view.cut(case.reference["p"], 1))
+    across, up, values = close_periodic_axes(case, view, view.cut(case.reference["p"], 1))
     assert across[-1] == pytest.approx(2 * np.pi)
     assert up[-1] == pytest.approx(2 * np.pi)
     assert values.shape == (7, 9)
     assert np.array_equal(values[:, -1], values[:, 0])
     case = make_case(Burgers(), t=5, x=9)
-    across, _, values = close_circles(case, arrange(case.problem, case.points), case.reference["s"])
+    across, _, values = close_periodic_axes(case, arrange(case.problem, case.points), case.reference["s"])
     assert across.shape == (9,)
     assert values.shape == (5, 9)
 

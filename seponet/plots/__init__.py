@@ -1,9 +1,10 @@
 """Pictures of solutions beside references, of training, errors and bases: `draw_*` make figures, `plot_*` files."""
 
+from ..problems.separated import analytic_basis
 from .animation import animate
-from .basis import analytic_basis, draw_basis, plot_basis
+from .basis import draw_basis, plot_basis
 from .case import Case, make_case
-from .comparison import draw_comparison, plot_comparison
+from .comparison import draw_comparison
 from .histogram import draw_errors, plot_errors
 from .history import draw_history, plot_history
 from .run import plot_all, plot_run, predict_case
@@ -21,7 +22,6 @@ __all__ = [
     "make_case",
     "plot_all",
     "plot_basis",
-    "plot_comparison",
     "plot_errors",
     "plot_history",
     "plot_run",

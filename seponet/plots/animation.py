@@ -11,7 +11,7 @@ from PIL import Image
 
 from .._files import replacing
 from .case import Case
-from .panels import arrange, close_circles, draw_slice
+from .panels import arrange, close_periodic_axes, draw_slice
 from .style import TITLE, add_colour_bar, new_figure, scale_of, symbol, symmetric_scale
 
 MOVIE_DPI = 88
@@ -53,18 +53,18 @@ class Movie:
         if arrangement.along is None:
             raise ValueError(
                 f"an animation needs three axes with several points each; {type(case.problem).__name__} has "
-                f"{', '.join(case.problem.domain)} here, for which plot_comparison shows everything at once"
+                f"{', '.join(case.problem.domain)} here, for which draw_comparison shows everything at once"
             )
         self.case, self.arrangement = case, arrangement
         self.times = case.points[arrangement.along]
-        exact, found = case.show(quantity)
-        self.scales = [scale_of(exact, exact if found is None else found)]
+        exact, predicted = case.show(quantity)
+        self.scales = [scale_of(exact, exact if predicted is None else predicted)]
         name = symbol(quantity)
         rows = [(f"reference {name}", exact, self.scales[0])]
-        if found is not None:
-            self.scales.append(symmetric_scale(found - exact))
-            rows.append((f"prediction {name}", found, self.scales[0]))
-            rows.append(("prediction − reference", found - exact, self.scales[1]))
+        if predicted is not None:
+            self.scales.append(symmetric_scale(predicted - exact))
+            rows.append((f"prediction {name}", predicted, self.scales[0]))
+            rows.append(("prediction − reference", predicted - exact, self.scales[1]))
         self.values = [values for _, values, _ in rows]
         self.figure = new_figure(3.1, 3.1 * len(rows))
         self.figure.set_dpi(MOVIE_DPI)
@@ -77,7 +77,7 @@ class Movie:
                 axes.set_ylabel("")
                 axes.tick_params(labelleft=False)
         add_colour_bar(self.figure, self.images[len(rows) // 2], panels[len(rows) // 2])
-        if found is not None:
+        if predicted is not None:
             add_colour_bar(self.figure, self.images[-1], panels[-1])
         self.show(0)
         # Laid out once: panels that move with the width of a label would make the movie jitter.
@@ -91,7 +91,7 @@ class Movie:
         title = f"{self.case.title()},  {along} = {self.times[i]:.{width}f}"
         self.figure.suptitle(title, fontsize=TITLE)
         for image, values in zip(self.images, self.values, strict=True):
-            image.set_data(*close_circles(self.case, self.arrangement, self.arrangement.cut(values, i)))
+            image.set_data(*close_periodic_axes(self.case, self.arrangement, self.arrangement.cut(values, i)))
         return self.figure
 
     def write(self, path: Path, frames: int, seconds: float) -> None:

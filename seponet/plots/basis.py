@@ -1,6 +1,6 @@
 """The basis functions that a model has learned, next to those that separation of variables gives."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from scipy.optimize import linear_sum_assignment
 
-from ..equations.problem import Problem
-from ..nn.decoders import CP
 from ..nn.model import OperatorNetwork
 from ..operator.operator import Operator
-from ..problems.heat import Heat
+from ..problems.separated import Analytic
 from .style import (
     DIVERGING,
     LINES,
@@ -34,9 +32,6 @@ from .style import (
     style_lines,
     symbol,
 )
-
-Analytic = Mapping[str, Callable[[np.ndarray, int], np.ndarray]]
-"""For each axis (points, count) -> the first functions `[count, n]`."""
 
 MOST_LINES = 10
 JOINT_POINTS = 41
@@ -55,30 +50,10 @@ def plot_basis(
 
     - `basis`: a model, an operator, or what `Operator.basis` returns.
     - `path`: a .png, .pdf or .svg file.
-    - `analytic`: known functions for some axes; see `analytic_basis`.
+    - `analytic`: known functions for some axes; see `problems.separated.analytic_basis`.
     - `field`: whose, a field or the number of a potential; by default the first.
     """
     return save_figure(draw_basis(basis, analytic, field), path)
-
-
-def analytic_basis(problem: Problem, exact: tuple[str, ...] = ()) -> Analytic | None:
-    r"""The factors of the exact solution, where separation of variables solves the problem.
-
-    For the heat equation $\sin k \pi x$ and $e^{-\kappa (k \pi)^2 t}$. A model that is exact at $t = 0$ has the initial
-    state as its lift and leaves $e^{-\kappa (k \pi)^2 t} - 1$ to the factors.
-    """
-    if not isinstance(problem, Heat):
-        return None
-    shift = 1.0 if "t" in exact else 0.0
-
-    def waves(points: np.ndarray, count: int) -> np.ndarray:
-        return np.sin(np.pi * np.arange(1, count + 1)[:, None] * points)
-
-    def decays(points: np.ndarray, count: int) -> np.ndarray:
-        k = np.arange(1, count + 1)[:, None]
-        return np.exp(-problem.diffusivity * (k * np.pi) ** 2 * points) - shift
-
-    return {"t": decays, "x": waves}
 
 
 def draw_basis(
@@ -150,19 +125,25 @@ def tables_of(
     basis: OperatorNetwork | Operator | Mapping[str, xr.DataArray],
 ) -> Mapping[str, xr.DataArray]:
     """The basis functions of a model, for each axis or jointly, as `Operator.basis` gives them."""
-    if isinstance(basis, OperatorNetwork):
-        basis = Operator(basis)
-    if isinstance(basis, Operator):
+    if not isinstance(basis, Mapping):
+        operator = _operator_of(basis)
         # A joint basis lives on the whole grid, so it gets a coarser one.
-        return basis.basis(201 if basis.model.separable else JOINT_POINTS)
+        return operator.basis(201 if operator.model.separable else JOINT_POINTS)
     if not basis:
         raise ValueError("there are no basis functions to draw; got an empty mapping")
     return basis
 
 
+def _operator_of(basis: OperatorNetwork | Operator) -> Operator:
+    return basis if isinstance(basis, Operator) else Operator(basis)
+
+
 def _is_paired(basis: OperatorNetwork | Operator | Mapping[str, xr.DataArray]) -> bool:
-    model = basis.model if isinstance(basis, Operator) else basis
-    return isinstance(getattr(model, "decoder", None), CP)
+    """Whether the k-th factors of all axes share one coefficient (CP), so that one order serves all axes."""
+    if isinstance(basis, Mapping):
+        return False
+    _, *shape = _operator_of(basis).model.coefficient_shape()
+    return len(shape) == 1
 
 
 def _unit(values: np.ndarray) -> np.ndarray:
@@ -207,8 +188,8 @@ def _draw_factors(figure: Figure, axes: Axes, points: np.ndarray, values: np.nda
 
 def _add_legend(axes: Axes) -> None:
     if len(axes.get_legend_handles_labels()[0]) > 1:
-        place: Any = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-        axes.legend(title="$k$", fontsize=7, title_fontsize=TICK, frameon=False, **place)
+        beside: Any = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+        axes.legend(title="$k$", fontsize=7, title_fontsize=TICK, frameon=False, **beside)
 
 
 def _colour(k: int, rank: int) -> str:
@@ -218,9 +199,9 @@ def _colour(k: int, rank: int) -> str:
 
 
 def _draw_distances(axes: Axes, values: np.ndarray, name: str) -> None:
-    places = np.arange(1, values.shape[0] + 1)
+    numbers = np.arange(1, values.shape[0] + 1)
     shown = 100 * np.maximum(values, 1e-10)
-    axes.plot(places, shown, "o", color=LINES[0], markersize=4)
+    axes.plot(numbers, shown, "o", color=LINES[0], markersize=4)
     axes.set_yscale("log")
     # Whole decades: within one, the ticks would have no round labels.
     axes.set_ylim(10 ** np.floor(np.log10(shown.min()) - 0.1), 10 ** np.ceil(np.log10(shown.max()) + 0.1))

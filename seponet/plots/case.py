@@ -88,10 +88,10 @@ def find_function(errors: Errors, which: Which) -> tuple[int, str]:
     count = errors.relative_l2.shape[0]
     if isinstance(which, str):
         order = np.argsort(errors.relative_l2, kind="stable")
-        places = {"best": 0, "median": (count - 1) // 2, "worst": count - 1}
-        if which not in places:
+        ranks = {"best": 0, "median": (count - 1) // 2, "worst": count - 1}
+        if which not in ranks:
             raise ValueError(f'which must be an index, "best", "median" or "worst"; got {which!r}')
-        return int(order[places[which]]), which
+        return int(order[ranks[which]]), which
     if not 0 <= which < count:
         raise ValueError(f"which must be at least 0 and below the number of functions, {count}; got {which}")
     return which, ""
@@ -119,7 +119,7 @@ def make_case(
     return Case(
         problem,
         {name: functions[number] for name, functions in inputs.items()},
-        {name: np.asarray(places) for name, places in points.items()},
+        {name: np.asarray(along) for name, along in points.items()},
         {field: np.asarray(values[number]) for field, values in reference.items()},
         None if predicted is None else {field: np.asarray(values[number]) for field, values in predicted.items()},
         number,

@@ -1,16 +1,11 @@
 """Input, reference, prediction and error side by side."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure, SubFigure
 
-from ..equations.problem import Problem
-from ..evaluation.errors import Errors
-from ..functions import Functions
-from .case import Case, Which, make_case
+from .case import Case
 from .panels import (
     Arrangement,
     arrange,
@@ -21,42 +16,20 @@ from .panels import (
     draw_lines,
     draw_slice,
 )
-from .style import TITLE, add_colour_bar, new_figure, save_figure, scale_of, symbol, symmetric_scale
+from .style import TITLE, add_colour_bar, new_figure, scale_of, symbol, symmetric_scale
 
 SNAPSHOTS = (0.25, 0.5, 1.0)
 """Where solutions of three variables are cut, as fractions of the time axis."""
 
 
-def plot_comparison(
-    problem: Problem,
-    inputs: Mapping[str, Functions],
-    points: Mapping[str, np.ndarray],
-    reference: Mapping[str, Any],
-    predicted: Mapping[str, Any],
-    errors: Errors,
-    which: Which | Sequence[Which],
-    path: str | Path,
-    *,
-    quantity: str | None = None,
-) -> Path:
-    """Draw functions of a test set with their predictions and save the picture.
+def draw_comparison(cases: Sequence[Case], quantity: str | None = None) -> Figure:
+    """Functions of a test set with their predictions: one row for each case, or snapshots of a single one.
 
     **Arguments:**
 
-    - `problem`, `inputs`, `points`: as in a `TestSet`.
-    - `reference`, `predicted`: each field, `[functions, *grid]`.
-    - `errors`: of all the functions.
-    - `which`: an index, "best", "median" or "worst"; several, one to a row, where there are at most two variables.
-    - `path`: a .png, .pdf or .svg file.
+    - `cases`: functions of one problem, each with a prediction; one only, where there are more than two variables.
     - `quantity`: a field, or "vorticity" or "speed" of a flow; see `quantities_of` for the default.
     """
-    chosen = [which] if isinstance(which, int | str) else list(which)
-    cases = [make_case(problem, inputs, points, reference, predicted, errors, one) for one in chosen]
-    return save_figure(draw_comparison(cases, quantity), path)
-
-
-def draw_comparison(cases: Sequence[Case], quantity: str | None = None) -> Figure:
-    """The figure of `plot_comparison`: one row for each case, or snapshots of a single one."""
     if not cases:
         raise ValueError("a comparison needs at least one function; got none")
     arrangement = arrange(cases[0].problem, cases[0].points)
@@ -78,25 +51,25 @@ def draw_comparison(cases: Sequence[Case], quantity: str | None = None) -> Figur
 
 
 def _draw_row(figure: SubFigure, case: Case, arrangement: Arrangement, quantity: str) -> None:
-    exact, found = (arrangement.cut(values) for values in case.show(quantity) if values is not None)
+    exact, predicted = (arrangement.cut(values) for values in case.show(quantity) if values is not None)
     _write_title(figure, case, arrangement)
     first = count_inputs(case)
     if arrangement.up is None:
         panels = list(figure.subplots(1, first + 2, squeeze=False)[0])
         draw_inputs(figure, panels[:first], case, quantity)
         points = case.points[arrangement.across]
-        both = {"reference": exact, "prediction": found}
+        both = {"reference": exact, "prediction": predicted}
         draw_lines(panels[-2], points, both, symbol(quantity), arrangement.across)
-        draw_lines(panels[-1], points, {"": found - exact}, "prediction − reference", arrangement.across)
+        draw_lines(panels[-1], points, {"": predicted - exact}, "prediction − reference", arrangement.across)
         return
     panels = list(figure.subplots(1, first + 3, squeeze=False)[0])
     draw_inputs(figure, panels[:first], case, quantity)
-    scale, wrong = scale_of(exact, found), symmetric_scale(found - exact)
+    scale, wrong = scale_of(exact, predicted), symmetric_scale(predicted - exact)
     name = symbol(quantity)
     draw_slice(panels[-3], case, arrangement, exact, scale, f"reference {name}")
-    image = draw_slice(panels[-2], case, arrangement, found, scale, f"prediction {name}")
+    image = draw_slice(panels[-2], case, arrangement, predicted, scale, f"prediction {name}")
     add_colour_bar(figure, image, panels[-2])
-    image = draw_slice(panels[-1], case, arrangement, found - exact, wrong, "prediction − reference")
+    image = draw_slice(panels[-1], case, arrangement, predicted - exact, wrong, "prediction − reference")
     add_colour_bar(figure, image, panels[-1])
     for axes in panels[-2:]:
         axes.set_ylabel("")
@@ -105,7 +78,7 @@ def _draw_row(figure: SubFigure, case: Case, arrangement: Arrangement, quantity:
 
 def _draw_snapshots(case: Case, arrangement: Arrangement, quantity: str) -> Figure:
     along = arrangement.along or ""
-    exact, found = (values for values in case.show(quantity) if values is not None)
+    exact, predicted = (values for values in case.show(quantity) if values is not None)
     times = snapshots(case.points[along])
     figure = new_figure(5.9)
     _write_title(figure, case, arrangement)
@@ -116,8 +89,12 @@ def _draw_snapshots(case: Case, arrangement: Arrangement, quantity: str) -> Figu
     draw_error_over(panels[-1], case, along)
     panels[-1].set_box_aspect(1.0)
     grid = right.subplots(3, len(times), squeeze=False, sharex=True, sharey=True)
-    scale, wrong = scale_of(exact, found), symmetric_scale(found - exact)
-    rows = (("reference", exact, scale), ("prediction", found, scale), ("prediction − reference", found - exact, wrong))
+    scale, wrong = scale_of(exact, predicted), symmetric_scale(predicted - exact)
+    rows = (
+        ("reference", exact, scale),
+        ("prediction", predicted, scale),
+        ("prediction − reference", predicted - exact, wrong),
+    )
     images = []
     for row, (label, values, colours) in zip(grid, rows, strict=True):
         for axes, i in zip(row, times, strict=True):

@@ -85,9 +85,9 @@ def _draw(axes: Axes, points: list[tuple[float, float]], label: str, **style: An
 
 def _changes(history: Sequence[Entry]) -> list[tuple[float, float]]:
     """Where the validation was measured anew: entries in between repeat the last value."""
-    found: list[tuple[float, float]] = []
+    changes: list[tuple[float, float]] = []
     for entry in history:
         error = entry.get("validation")
-        if error is not None and (not found or error != found[-1][1]):
-            found.append((entry["seconds"], error))
-    return found
+        if error is not None and (not changes or error != changes[-1][1]):
+            changes.append((entry["seconds"], error))
+    return changes

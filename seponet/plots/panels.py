@@ -65,17 +65,20 @@ def arrange(problem: Problem, points: Mapping[str, np.ndarray]) -> Arrangement:
 def draw_slice(
     axes: Axes, case: Case, arrangement: Arrangement, values: np.ndarray, scale: Scale, title: str
 ) -> NonUniformImage:
-    """A map of one slice `[up, across]`, labelled. A circle that is given without its end is closed."""
+    """A map of one slice `[up, across]`, labelled. A periodic axis that comes without its upper end is closed."""
     across, up = arrangement.across, arrangement.up or ""
-    image = draw_map(axes, *close_circles(case, arrangement, values), scale, square=TIME not in (across, up))
+    image = draw_map(axes, *close_periodic_axes(case, arrangement, values), scale, square=TIME not in (across, up))
     style_axes(axes, title, symbol(across), symbol(up))
     return image
 
 
-def close_circles(
+def close_periodic_axes(
     case: Case, arrangement: Arrangement, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The points across and up, and the values `[up, across]`, with the first point repeated at the end of a circle."""
+    """A slice with the first point of each periodic axis repeated at its end, so that no gap is drawn.
+
+    **Returns:** the points across, the points up, and the values `[up, across]`.
+    """
     values, across = _close(case, arrangement.across, values, 1)
     values, up = _close(case, arrangement.up or "", values, 0)
     return across, up, values
@@ -84,17 +87,17 @@ def close_circles(
 def draw_inputs(figure: Figure | SubFigure, panels: list[Axes], case: Case, quantity: str) -> None:
     """Each input that is a function, one to a panel: a line, or a map with its own colour bar."""
     for axes, (name, values) in zip(panels, _input_values(case, quantity).items(), strict=True):
-        own = case.inputs[name].space.domain.names
-        if len(own) == 1:
-            points = case.points[own[0]]
+        names = case.inputs[name].space.domain.names
+        if len(names) == 1:
+            points = case.points[names[0]]
             for i, line in enumerate(np.atleast_2d(values)):
                 axes.plot(points, line, color=LINES[i], linewidth=1.3)
             axes.set_xlim(float(points[0]), float(points[-1]))
-            style_lines(axes, f"input {symbol(name)}", symbol(own[0]), f"{symbol(name)}({symbol(own[0])})")
+            style_lines(axes, f"input {symbol(name)}", symbol(names[0]), f"{symbol(name)}({symbol(names[0])})")
             few_ticks(axes)
             continue
         held = (slice(None), slice(None), *(n // 2 for n in values.shape[2:]))
-        view = Arrangement(own[:2], own[0], own[1], None, {})
+        view = Arrangement(names[:2], names[0], names[1], None, {})
         shown = view.cut(values[held])
         title = f"input {symbol(name)}"
         if case.inputs[name].space.components is not None:
@@ -133,12 +136,12 @@ def draw_lines(axes: Axes, points: np.ndarray, lines: Mapping[str, np.ndarray], 
 def error_over(case: Case, along: str) -> np.ndarray:
     """The relative error of all fields together at each point of an axis, as a fraction."""
     other = tuple(i for i, name in enumerate(case.problem.domain) if name != along)
-    predicted = case.predicted or case.reference
+    fields = case.predicted or case.reference
     pairs = [
-        (np.asarray(case.reference[field], np.float64), np.asarray(predicted[field], np.float64))
+        (np.asarray(case.reference[field], np.float64), np.asarray(fields[field], np.float64))
         for field in case.problem.fields
     ]
-    wrong = sum(np.sum((found - exact) ** 2, axis=other) for exact, found in pairs)
+    wrong = sum(np.sum((predicted - exact) ** 2, axis=other) for exact, predicted in pairs)
     size = sum(np.sum(exact**2, axis=other) for exact, _ in pairs)
     return np.sqrt(wrong / np.where(size > 0, size, np.inf))
 
@@ -161,18 +164,18 @@ def _close(case: Case, name: str, values: np.ndarray, axis: int) -> tuple[np.nda
 
 
 def _input_values(case: Case, quantity: str) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {}
+    shown: dict[str, np.ndarray] = {}
     for name, functions in case.inputs.items():
-        own = functions.space.domain.names
-        if not own:
+        names = functions.space.domain.names
+        if not names:
             continue
-        values = as_callable(functions)(*(case.points[axis] for axis in own))
+        values = as_callable(functions)(*(case.points[axis] for axis in names))
         if functions.space.components is None:
-            found[name] = values[0]
-        elif len(own) == 1:
-            found[name] = values[:, 0]
+            shown[name] = values[0]
+        elif len(names) == 1:
+            shown[name] = values[:, 0]
         elif quantity in (VORTICITY, SPEED) and values.shape[0] == 2:
-            found[name] = derive(case.problem, case.points, own, list(values[:, 0]), quantity)
+            shown[name] = derive(case.problem, case.points, names, list(values[:, 0]), quantity)
         else:
-            found[name] = np.sqrt(np.sum(values[:, 0] ** 2, axis=0))
-    return found
+            shown[name] = np.sqrt(np.sum(values[:, 0] ** 2, axis=0))
+    return shown

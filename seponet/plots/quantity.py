@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
+from ..derivatives import multi_index
 from ..domain import Interval
 from ..equations.problem import Problem
-from ..functions import SolenoidalField
 
 VORTICITY, SPEED = "vorticity", "speed"
 
@@ -56,21 +56,33 @@ def derive(
 
 
 def _flow_axes(problem: Problem) -> tuple[str, ...] | None:
-    spaces = [space for space in problem.inputs.values() if isinstance(space, SolenoidalField)]
-    return spaces[0].domain.names if spaces and len(problem.fields) == 2 else None
+    """The axes (x, y) of a problem whose two fields are the velocity of an incompressible flow; None for others.
+
+    An equation between p_x and q_y alone is the continuity equation, and tells so.
+    """
+    if len(problem.fields) != 2:
+        return None
+    derivatives = {name: multi_index(**{name: 1}) for name in problem.domain}
+    for term in problem.equations:
+        slopes = {symbol.name: symbol.alpha for symbol in term.expression.fields}
+        axes = tuple(name for field in problem.fields for name in derivatives if slopes.get(field) == derivatives[name])
+        if len(term.expression.symbols) == 2 and len(set(axes)) == 2:
+            return axes
+    return None
 
 
 def _differentiate(values: np.ndarray, points: np.ndarray, interval: Interval, axis: int) -> np.ndarray:
-    """Spectrally on a uniform circle, with or without its duplicate end; by second-order differences elsewhere."""
+    """The derivative along an axis: spectral on a uniform grid of a periodic axis, with or without its upper end; by
+    second-order differences elsewhere."""
     closed = interval.periodic and bool(np.isclose(points[-1] - points[0], interval.length))
     n = points.shape[0] - closed
     if interval.periodic and np.allclose(np.diff(points), interval.length / n, rtol=1e-4):
         one = np.take(values, range(n), axis)
-        waves = 2j * np.pi * np.fft.rfftfreq(n, interval.length / n)
+        multipliers = 2j * np.pi * np.fft.rfftfreq(n, interval.length / n)
         if n % 2 == 0:
-            waves[-1] = 0
+            multipliers[-1] = 0
         shape = [1] * values.ndim
-        shape[axis] = waves.shape[0]
-        slope = np.fft.irfft(np.fft.rfft(one, axis=axis) * waves.reshape(shape), n, axis)
+        shape[axis] = multipliers.shape[0]
+        slope = np.fft.irfft(np.fft.rfft(one, axis=axis) * multipliers.reshape(shape), n, axis)
         return np.concatenate([slope, np.take(slope, [0], axis)], axis) if closed else slope
     return np.gradient(values, points, axis=axis, edge_order=2)

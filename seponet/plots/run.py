@@ -16,10 +16,11 @@ from ..locations import Grid
 from ..nn.model import OperatorNetwork
 from ..operator.operator import load
 from ..problems.published import paper_figure
+from ..problems.separated import analytic_basis
 from ..runs.folder import RunFolder
 from ..training.log import METRICS, read_history
 from .animation import animate
-from .basis import analytic_basis, plot_basis, tables_of
+from .basis import plot_basis, tables_of
 from .case import Case, Which, find_function
 from .comparison import draw_comparison
 from .histogram import plot_errors
@@ -52,26 +53,26 @@ def plot_all(
     - `paper_error`: the paper's mean relative error, as a fraction.
     """
     folder = Path(folder)
-    made: list[Path] = []
+    files: list[Path] = []
     if history:
-        made.append(plot_history(history, folder / "history.png", paper_error=paper_error))
-    made += _plot_basis(model, folder)
+        files.append(plot_history(history, folder / "history.png", paper_error=paper_error))
+    files += _plot_basis(model, folder)
     if testset is None:
-        return made
+        return files
     errors = measure(model, testset) if errors is None else errors
-    made.append(plot_errors(errors, paper_error, folder / "errors.png"))
+    files.append(plot_errors(errors, paper_error, folder / "errors.png"))
     cases = [predict_case(model, testset, errors, which) for which in ("median", "worst")]
     quantities = cases[0].quantities()
     for quantity in quantities:
         tail = f"-{quantity}" if len(quantities) > 1 else ""
-        made.append(plot_sample(testset, folder / f"sample{tail}.png", quantity=quantity))
+        files.append(plot_sample(testset, folder / f"sample{tail}.png", quantity=quantity))
         if arrange(cases[0].problem, cases[0].points).along is None:
-            made.append(save_figure(draw_comparison(cases, quantity), folder / f"comparison{tail}.png"))
+            files.append(save_figure(draw_comparison(cases, quantity), folder / f"comparison{tail}.png"))
             continue
         for case in cases:
-            made.append(save_figure(draw_comparison([case], quantity), folder / f"comparison-{case.rank}{tail}.png"))
-        made.append(animate(cases[0], folder / f"animation{tail}.gif", quantity=quantity))
-    return made
+            files.append(save_figure(draw_comparison([case], quantity), folder / f"comparison-{case.rank}{tail}.png"))
+        files.append(animate(cases[0], folder / f"animation{tail}.gif", quantity=quantity))
+    return files
 
 
 def predict_case(model: OperatorNetwork, testset: TestSet, errors: Errors, which: Which) -> Case:
@@ -81,13 +82,13 @@ def predict_case(model: OperatorNetwork, testset: TestSet, errors: Errors, which
     fields = model.problem.fields
     grid = Grid.of(model.problem.domain, {name: jnp.asarray(p) for name, p in testset.points.items()})
     with in_precision_of(model):
-        found = predict_fields(model, inputs, grid)
+        predicted = predict_fields(model, inputs, grid)
     return Case(
         testset.problem,
         inputs,
         testset.points,
         {field: testset.solution(field)[number] for field in fields},
-        {field: np.asarray(values[0]) for field, values in zip(fields, found, strict=True)},
+        {field: np.asarray(values[0]) for field, values in zip(fields, predicted, strict=True)},
         number,
         float(errors.relative_l2[number]),
         rank,

@@ -25,7 +25,7 @@ TEXT, TITLE, TICK = 9.0, 10.0, 8.0
 
 SEQUENTIAL, DIVERGING, DIFFERENCE = "viridis", "RdBu_r", "PuOr_r"
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
-INK, ACCENT = LINES[0], LINES[1]
+INK = LINES[0]
 
 GREEK = re.compile(
     "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega"
@@ -114,9 +114,9 @@ def style_lines(axes: Axes, title: str = "", across: str = "", up: str = "") -> 
 def few_ticks(axes: Axes, across: bool = True, up: bool = True) -> None:
     """Ticks that do not collide in small panels, nor with those of the panel beside."""
     if across:
-        axes.xaxis.set_major_locator(_round_places(3))
+        axes.xaxis.set_major_locator(_round_numbers(3))
     if up:
-        axes.yaxis.set_major_locator(_round_places(3 if axes.images else 5))
+        axes.yaxis.set_major_locator(_round_numbers(3 if axes.images else 5))
         axes.yaxis.set_major_formatter(_short_numbers())
         axes.yaxis.get_offset_text().set_fontsize(TICK)
 
@@ -145,7 +145,7 @@ def add_colour_bar(figure: Figure | SubFigure, image: Any, axes: Axes | Sequence
         bar = figure.colorbar(image, cax=axes.inset_axes((1.05, 0.0, 0.06, 1.0)))
     else:
         bar = figure.colorbar(image, ax=list(axes), pad=0.02, fraction=0.05, aspect=30)
-    bar.ax.yaxis.set_major_locator(_round_places(5))
+    bar.ax.yaxis.set_major_locator(_round_numbers(5))
     bar.ax.yaxis.set_major_formatter(_short_numbers())
     bar.ax.tick_params(labelsize=TICK, width=0.6, length=2.5)
     bar.ax.yaxis.get_offset_text().set_fontsize(TICK)
@@ -155,7 +155,7 @@ def add_colour_bar(figure: Figure | SubFigure, image: Any, axes: Axes | Sequence
     return bar
 
 
-def _round_places(most: int) -> MaxNLocator:
+def _round_numbers(most: int) -> MaxNLocator:
     return MaxNLocator(most, steps=[1, 2, 5, 10])
 
 
