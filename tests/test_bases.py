@@ -107,6 +107,12 @@ def test_families_are_orthonormal(family: type[Basis]) -> None:
     np.testing.assert_allclose(values.T @ (weights[:, None] * values), np.eye(20), atol=1e-13)
 
 
+def energies(basis: Basis) -> np.ndarray:
+    """The integrals of the squared derivatives."""
+    points, weights = gauss(AXIS, 100)
+    return weights @ basis.table(points, 1)[1] ** 2
+
+
 @pytest.mark.parametrize(
     ("family", "traces", "raw"),
     [
@@ -127,8 +133,8 @@ def test_orthonormal(family: type[Basis], traces: tuple[Trace, ...], raw: int) -
     values = basis.table(points, 1)
     mass, stiffness = np.swapaxes(values, 1, 2) @ (weights[:, None] * values)
     np.testing.assert_allclose(mass, np.eye(24), atol=1e-11)
-    np.testing.assert_allclose(stiffness, np.diag(basis.energies), atol=1e-11 * basis.energies[-1])
-    assert np.all(np.diff(basis.energies) > -1e-10 * basis.energies[-1])
+    np.testing.assert_allclose(stiffness, np.diag(np.diag(stiffness)), atol=1e-11 * stiffness[-1, -1])
+    assert np.all(np.diff(np.diag(stiffness)) > -1e-10 * stiffness[-1, -1])
     for trace in traces:
         derivatives = basis.table(np.linspace(-0.5, 2.0, 101), trace.order)
         size = np.abs(trace.weights) @ np.abs(derivatives).max(axis=(1, 2))
@@ -140,9 +146,9 @@ def test_orthonormal_is_separation_of_variables() -> None:
     # The low eigenfunctions of the Laplacian: sines for Dirichlet ends, cosines for Neumann ends.
     k = np.arange(1, 9)
     dirichlet = Orthonormal(Legendre, AXIS, 24, DIRICHLET)
-    np.testing.assert_allclose(dirichlet.energies[:8], (k * np.pi / 2.5) ** 2, rtol=1e-9)
+    np.testing.assert_allclose(energies(dirichlet)[:8], (k * np.pi / 2.5) ** 2, rtol=1e-9)
     neumann = Orthonormal(Legendre, AXIS, 24, (Trace(-0.5, (0.0, 1.0)), Trace(2.0, (0.0, 1.0))))
-    np.testing.assert_allclose(neumann.energies[:8], ((k - 1) * np.pi / 2.5) ** 2, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(energies(neumann)[:8], ((k - 1) * np.pi / 2.5) ** 2, rtol=1e-5, atol=1e-9)
     x = np.linspace(-0.5, 2.0, 50)
     np.testing.assert_allclose(np.abs(dirichlet.table(x)[0][:, :4]), np.abs(Sine(AXIS, 4).table(x)[0]), atol=1e-9)
 

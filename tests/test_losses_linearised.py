@@ -1,7 +1,5 @@
 """The average residual operator is that of a brute-force Jacobian, and whitening by it makes a linear loss a sphere."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,28 +9,18 @@ from zoo import Brusselator, Poisson, Reactor, Wave, quick_jit, small
 
 from seponet import Domain, Periodic, Problem, nn
 from seponet.calculus.evaluate import residuals
+from seponet.calculus.model import FixedCoefficients
 from seponet.functions import SpectralField
 from seponet.losses.linearised import gram
 from seponet.losses.pointwise import physics_loss
 from seponet.training.whitening import whiten
 
 
-@dataclasses.dataclass
-class Free:
-    """A model whose coefficients are given, the same for all functions, rather than computed by a branch."""
-
-    model: nn.OperatorNetwork
-    outputs: jax.Array
-    functions: int
-
-    def coefficients(self, code):
-        whitening = self.model.whitening
-        rows = self.outputs[None] if whitening is None else whitening(self.outputs[None])
-        shape = self.model.coefficient_shape()
-        return jnp.broadcast_to(rows.reshape(1, *shape), (self.functions, *shape))
-
-    def __getattr__(self, name):
-        return getattr(self.model, name)
+def free(model: nn.OperatorNetwork, outputs: jax.Array, functions: int) -> FixedCoefficients:
+    """The model with outputs of its branch that are given, the same for all functions."""
+    rows = outputs[None] if model.whitening is None else model.whitening(outputs[None])
+    shape = model.coefficient_shape()
+    return FixedCoefficients(model, jnp.broadcast_to(rows.reshape(1, *shape), (functions, *shape)))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +37,7 @@ def test_the_gram_matrix_is_that_of_the_jacobian(kind, config):
     weights = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2.0, (len(terms), 3)))
 
     def all_residuals(coefficients):
-        found = residuals(Free(model, coefficients, 3), inputs, collocation.where)
+        found = residuals(free(model, coefficients, 3), inputs, collocation.where)
         scaled = []
         for term, w, r in zip(terms, weights, found.values(), strict=True):
             t, x = (jnp.ones(1) if q is None else q for q in collocation.quadrature(term.face))
@@ -88,7 +76,7 @@ def test_the_whitened_loss_of_a_linear_problem_is_a_sphere(kind, config, whiteni
 
     @quick_jit
     def gradient(outputs):
-        return jax.grad(lambda z: physics_loss(Free(model, z, 1), inputs, collocation, weights).total)(outputs)
+        return jax.grad(lambda z: physics_loss(free(model, z, 1), inputs, collocation, weights).total)(outputs)
 
     # The loss is quadratic, so differences of its gradient are its Hessian.
     start = gradient(jnp.zeros(model.size))

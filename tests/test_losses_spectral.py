@@ -16,7 +16,7 @@ from seponet.equations.problem import Derived
 from seponet.equations.symbols import Symbol
 from seponet.functions import Functions, SpectralField
 from seponet.losses.pointwise import lift_losses, physics_loss
-from seponet.losses.spectral import SpectralResidual, fourier_grid_of
+from seponet.losses.spectral import SpectralResidual
 from seponet.problems import NavierStokes
 from seponet.training.config import TrainConfig
 from seponet.training.sampling import Sampler
@@ -205,7 +205,7 @@ def test_smoothing_divides_by_the_wavenumber_and_high_waves_are_cut():
         branch_depth=1,
         key=jax.random.key(0),
     )
-    torus, fine = fourier_grid_of(model), FourierGrid(problem.domain["x"], (20,))
+    torus, fine = model.fourier_grid(), FourierGrid(problem.domain["x"], (20,))
     x = 2 * np.pi * np.arange(20) / 20
     residual = jnp.asarray(np.cos(2 * x) + np.cos(5 * x))[None, None]
     plain = SpectralResidual()._squares(residual, fine, torus, "equation")

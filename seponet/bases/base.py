@@ -11,7 +11,7 @@ the rounding of the point itself matters as much). Tables have no such error, so
 from abc import abstractmethod
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,15 @@ class Basis:
 
     axis: Interval
     size: int
+
+    nodal: ClassVar[bool] = False
+    """Whether the coefficients of a function are its values at the uniform nodes of a periodic axis."""
+
+    @property
+    def harmonic(self) -> bool:
+        """Whether the functions are 1, cos x, sin x, cos 2x, sin 2x, ... of a periodic axis, but for constant factors:
+        a translation then turns each cosine and its sine into each other."""
+        return False
 
     def __post_init__(self) -> None:
         if self.size < 1:

@@ -1,6 +1,7 @@
 """The trigonometric cardinal functions: a basis whose coefficients are values on a uniform grid of a circle."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -17,6 +18,8 @@ class TrigonometricCardinal(Combined):
     A sum of the $D_j$ is the trigonometric interpolant of its coefficients, so the core of a decoder over nodal bases
     is a field on a grid. Of an even number of nodes the sawtooth that has no derivative there is left out.
     """
+
+    nodal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

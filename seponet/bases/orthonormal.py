@@ -45,25 +45,23 @@ class Orthonormal(Combined):
                 )
 
     @property
+    def harmonic(self) -> bool:
+        return not self.traces and self.raw.harmonic
+
+    @property
     def raw(self) -> Basis:
-        return self.family(self.axis, _orthonormal(self)[0].shape[0])
+        return self.family(self.axis, _orthonormal(self).shape[0])
 
     @property
     def matrix(self) -> Float64[np.ndarray, "raw size"]:
-        return _orthonormal(self)[0]
-
-    @property
-    def energies(self) -> Float64[np.ndarray, " size"]:
-        """int (f_k')^2."""
-        return _orthonormal(self)[1]
+        return _orthonormal(self)
 
 
 @functools.cache
-def _orthonormal(basis: Orthonormal) -> tuple[np.ndarray, np.ndarray]:
+def _orthonormal(basis: Orthonormal) -> Float64[np.ndarray, "raw size"]:
     if basis.family is Fourier and not basis.traces:
         # It is so already; rounding would turn cosines and sines of equal energy into each other.
-        raw = Fourier(basis.axis, basis.size)
-        return np.eye(basis.size), (2 * np.pi * raw.cycles()[0] / basis.axis.length) ** 2
+        return np.eye(basis.size)
     # A rank can grow with the number of raw functions (a second derivative sees no linear function), at most to the
     # number of traces.
     count, null = basis.size, _null_space(basis, basis.size)
@@ -74,10 +72,10 @@ def _orthonormal(basis: Orthonormal) -> tuple[np.ndarray, np.ndarray]:
     points, weights = gauss(basis.axis, 2 * count + 20)
     values = basis.family(basis.axis, count).table(points, 1) @ null
     mass, stiffness = np.swapaxes(values, 1, 2) @ (weights[:, None] * values)
-    energies, rotation = scipy.linalg.eigh(stiffness, mass)
+    _, rotation = scipy.linalg.eigh(stiffness, mass)
     matrix = null @ rotation
     largest = np.argmax(np.abs(matrix), axis=0)
-    return matrix * np.sign(matrix[largest, np.arange(basis.size)]), energies
+    return matrix * np.sign(matrix[largest, np.arange(basis.size)])
 
 
 def _null_space(basis: Orthonormal, count: int) -> np.ndarray:

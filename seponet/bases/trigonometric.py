@@ -45,6 +45,10 @@ def _phase(place: Any, cycles: Any, xp: ModuleType) -> Any:
 class Fourier(_Trigonometric):
     """1, cos, sin, cos 2., sin 2., ... of 2 pi (x - lower) / L, L2-orthonormal. An even size ends with a cosine."""
 
+    @property
+    def harmonic(self) -> bool:
+        return True
+
     def cycles(self) -> tuple[np.ndarray, np.ndarray]:
         k = np.arange(self.size)
         return (k + 1.0) // 2, np.where(k > 0, 1 - k % 2, 0)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 from ..derivatives import MultiIndex, order_along
 from ..equations.terms import Face, Term
 from ..locations import Evaluable, Grid, Location
+from .decoder import AbstractDecoder
 
 Request = Mapping[Face | None, frozenset[MultiIndex]]
 """The derivatives needed in the interior (None) and on each face."""
@@ -35,12 +36,25 @@ Weighted = Sequence[tuple[float, MultiIndex]]
 """A combination of derivatives of one field."""
 
 
+class Factors(NamedTuple):
+    """The basis functions of a model as arrays.
+
+    - `owner`: what the first axis of each array counts: each "field" or each "potential" has functions of its own.
+    - `values`: for the axes of the domain, one by one or all together, the functions of these, `[owners, k, *points]`.
+    """
+
+    owner: Literal["field", "potential"]
+    values: Mapping[tuple[str, ...], Float[Array, "owners k *points"]]
+
+
 @runtime_checkable
 class BasisValues(Protocol):
     """The basis functions of a model at one location, ready to be contracted with coefficients."""
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the location: `[n_1, ..., n_d]` of a grid, `[n]` of points."""
+        ...
 
     def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
         """sum_k beta_k (sum of weight * derivative of phi_k): `[functions, *shape]`."""
@@ -56,28 +70,21 @@ class BasisValues(Protocol):
         ...
 
     def join(self, rows: tuple[Array, ...], axis: int = 0) -> "BasisValues":
-        """The way back, from any slab along the axis."""
+        """The inverse of `split`, from any slab along the axis."""
         ...
 
-
-@runtime_checkable
-class Decoder(Protocol):
-    """How coefficients and one-dimensional factors make a field; see `nn/decoders.py`."""
-
-    @property
-    def materialised_rank(self) -> int:
-        """How many shared products of factors are held at every point of a grid."""
+    def ranks(self) -> tuple[int, ...] | None:
+        """The number of factors along each axis; None if the basis functions are no products of factors."""
         ...
 
-    def contract(
-        self,
-        coefficients: Array,
-        tables: Sequence[Float[Array, "_ _ _"]],
-        terms: Sequence[tuple[float, tuple[int, ...]]],
-        grid: bool,
-    ) -> Float[Array, "functions *shape"]: ...
+    def factors(self, names: tuple[str, ...]) -> "Factors | None":
+        """The functions themselves, for pictures; None if they are never held, but evaluated for each function.
 
-    def flops(self, shape: tuple[int, ...], terms: Sequence[tuple[float, tuple[int, ...]]]) -> int: ...
+        **Arguments:**
+
+        - `names`: the axes of the domain.
+        """
+        ...
 
 
 class SeparableValues(eqx.Module):
@@ -93,7 +100,7 @@ class SeparableValues(eqx.Module):
 
     names: tuple[str, ...] = eqx.field(static=True)
     tables: tuple[Float[Array, "_ fields _ _"] | None, ...]
-    decoder: Decoder = eqx.field(static=True)
+    decoder: AbstractDecoder = eqx.field(static=True)
     grid: bool = eqx.field(static=True)
 
     @property
@@ -119,9 +126,16 @@ class SeparableValues(eqx.Module):
     def join(self, rows: tuple[Array, ...], axis: int = 0) -> "SeparableValues":
         return self._with(tuple(jnp.moveaxis(r, 0, -1) for r in rows), axis)
 
+    def ranks(self) -> tuple[int, ...]:
+        return tuple(table.shape[-2] for table in self.tables if table is not None)
+
+    def factors(self, names: tuple[str, ...]) -> Factors:
+        tables = zip(names, self.tables, strict=True)
+        return Factors("field", {(name,): table[0] for name, table in tables if table is not None})
+
     def _with(self, tables: tuple[Array | None, ...], axis: int) -> "SeparableValues":
-        made = (*self.tables[:axis], *tables, *self.tables[axis + len(tables) :])
-        return SeparableValues(self.names, made, self.decoder, self.grid)
+        replaced = (*self.tables[:axis], *tables, *self.tables[axis + len(tables) :])
+        return SeparableValues(self.names, replaced, self.decoder, self.grid)
 
 
 class JointValues(eqx.Module):
@@ -153,6 +167,12 @@ class JointValues(eqx.Module):
     def join(self, rows: tuple[Array, ...], axis: int = 0) -> "JointValues":
         return JointValues(self.alphas, tuple(jnp.moveaxis(r, 0, 2 + axis) for r in rows))
 
+    def ranks(self) -> None:
+        return None
+
+    def factors(self, names: tuple[str, ...]) -> Factors:
+        return Factors("field", {names: self.tables[self.alphas.index(())]})
+
 
 def requested_derivatives(terms: Sequence[Term]) -> dict[Face | None, frozenset[MultiIndex]]:
     """The derivatives that terms need, collected before anything is computed."""
@@ -173,7 +193,7 @@ def weighted_locations(face: Face | None, where: Location) -> WeightedLocations:
 def separable_values(
     names: tuple[str, ...],
     trunks: Sequence[Callable[[Array, int], Float[Array, "orders fields rank n"]]],
-    decoder: Decoder,
+    decoder: AbstractDecoder,
     where: Location,
     boundary: Location,
     request: Request,
@@ -196,19 +216,19 @@ def separable_values(
         tables.append(table[..., :n])
         ends.append({node: table[..., n + i : n + i + 1] for i, node in enumerate(nodes)})
         edges.append(table[..., :n] if shared else table[..., n + len(nodes) :])
-    made: dict[Face | None, SeparableValues] = {}
+    values: dict[Face | None, SeparableValues] = {}
     for face in request:
         if face is None:
-            made[face] = SeparableValues(names, tuple(tables), decoder, grid)
+            values[face] = SeparableValues(names, tuple(tables), decoder, grid)
             continue
-        own = names.index(face.axis)
-        edge = weighted_sum((w, ends[own][node]) for node, w in zip(face.nodes, face.weights, strict=True))
+        normal = names.index(face.axis)
+        edge = weighted_sum((w, ends[normal][node]) for node, w in zip(face.nodes, face.weights, strict=True))
         if not isinstance(boundary, Grid):
             edge = jnp.broadcast_to(edge, (*edge.shape[:-1], boundary.shape[0]))
-        made[face] = SeparableValues(
-            names, tuple(edge if i == own else e for i, e in enumerate(edges)), decoder, isinstance(boundary, Grid)
+        values[face] = SeparableValues(
+            names, tuple(edge if i == normal else e for i, e in enumerate(edges)), decoder, isinstance(boundary, Grid)
         )
-    return made
+    return values
 
 
 def _joined(parts: Sequence[Any]) -> Array:
@@ -223,7 +243,7 @@ def joint_values(
     evaluators: Sequence[Evaluable], where: Location, boundary: Location, request: Request
 ) -> dict[Face | None, JointValues]:
     """The derivatives of functions of all coordinates; one evaluator per field."""
-    made: dict[Face | None, JointValues] = {}
+    values: dict[Face | None, JointValues] = {}
     for face, alphas in request.items():
         places = weighted_locations(face, where if face is None else boundary)
         chosen = tuple(sorted(alphas))
@@ -231,8 +251,8 @@ def joint_values(
             jnp.stack([weighted_sum((w, evaluator(place, alpha)) for w, place in places) for evaluator in evaluators])
             for alpha in chosen
         )
-        made[face] = JointValues(chosen, tables)
-    return made
+        values[face] = JointValues(chosen, tables)
+    return values
 
 
 def weighted_sum(parts: Iterable[tuple[float, Array]]) -> Array:

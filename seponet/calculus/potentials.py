@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from ..derivatives import MultiIndex, compose, multi_index
 from ..equations.terms import Face
-from .basis_values import BasisValues, Request, Weighted, weighted_sum
+from .basis_values import BasisValues, Factors, Request, Weighted, weighted_sum
 
 Part = tuple[float, int, MultiIndex]
 """A term of a field: its factor, which potential, and which derivative of it."""
@@ -43,11 +43,12 @@ class Potentials:
         return {face: frozenset(compose(a, b) for a in alphas for b in shifts) for face, alphas in request.items()}
 
     def gain(self, wavenumbers: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The norm of all fields for a plane wave of unit amplitude in every potential."""
+        """The Euclidean norm of all fields for one Fourier mode of unit amplitude in every potential, at each
+        combination of the wavenumbers along the axes."""
         squares = np.zeros(np.broadcast_shapes(*(k.shape for k in wavenumbers.values())))
         for parts in self.fields:
-            waves = [w * np.prod([(1j * wavenumbers[n]) ** m for n, m in beta], axis=0) for w, _, beta in parts]
-            squares = squares + np.abs(sum(waves)) ** 2
+            modes = [w * np.prod([(1j * wavenumbers[n]) ** m for n, m in beta], axis=0) for w, _, beta in parts]
+            squares = squares + np.abs(sum(modes)) ** 2
         return np.sqrt(squares)
 
 
@@ -57,7 +58,13 @@ def curl(x: str, y: str) -> Potentials:
 
 
 class PotentialValues(eqx.Module):
-    """The features of potentials, seen as those of fields."""
+    """The basis functions of potentials, contracted as those of the fields that are made from them.
+
+    **Arguments:**
+
+    - `inner`: the basis functions of the potentials, with all derivatives that `Potentials.request` names.
+    - `potentials`: which derivatives of them make each field.
+    """
 
     inner: BasisValues
     potentials: Potentials = eqx.field(static=True)
@@ -68,10 +75,10 @@ class PotentialValues(eqx.Module):
 
     def contract(self, coefficients: Array, field: int, combination: Weighted) -> Array:
         parts = self._by_potential(field, combination)
-        return weighted_sum((1.0, self.inner.contract(coefficients, j, own)) for j, own in parts)
+        return weighted_sum((1.0, self.inner.contract(coefficients, j, terms)) for j, terms in parts)
 
     def flops(self, field: int, combination: Weighted) -> int:
-        return sum(self.inner.flops(j, own) for j, own in self._by_potential(field, combination))
+        return sum(self.inner.flops(j, terms) for j, terms in self._by_potential(field, combination))
 
     def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "PotentialValues"]:
         rows, rest = self.inner.split(axis)
@@ -79,6 +86,13 @@ class PotentialValues(eqx.Module):
 
     def join(self, rows: tuple[Array, ...], axis: int = 0) -> "PotentialValues":
         return PotentialValues(self.inner.join(rows, axis), self.potentials)
+
+    def ranks(self) -> tuple[int, ...] | None:
+        return self.inner.ranks()
+
+    def factors(self, names: tuple[str, ...]) -> Factors | None:
+        inner = self.inner.factors(names)
+        return None if inner is None else inner._replace(owner="potential")
 
     def _by_potential(self, field: int, combination: Weighted) -> Sequence[tuple[int, Weighted]]:
         parts = self.potentials.derive(field, combination)

@@ -1,12 +1,12 @@
 r"""The residual of a model whose trunks along the periodic axes are trigonometric, measured in Fourier space.
 
 The pointwise loss asks a residual to vanish at points. Here the same elementwise bodies are evaluated on a grid that is
-fine enough for their products, and the residual is projected on the waves that the trunks have, as in Galerkin's
-method:
+fine enough for their products, and the residual is projected on the Fourier modes that the trunks have, as in
+Galerkin's method:
 
 $$\sum_{|k| \le K} |k|^{-2 \sigma}\, |\hat r_k|^2,$$
 
-by Parseval's identity its mean square if all waves are kept and $\sigma = 0$. A smoothing of $\sigma = 1$ measures the
+by Parseval's identity its mean square if all modes are kept and $\sigma = 0$. A smoothing of $\sigma = 1$ measures the
 residual of a vorticity in the norm of a velocity. Derivatives are multiplications of the series, so a combination of
 derivatives costs one transform, however many there are.
 """
@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..bases.cardinal import TrigonometricCardinal
 from ..bases.fourier_grid import FourierGrid
 from ..calculus.assembly import Assembly
 from ..calculus.collocation import Collocation
 from ..calculus.linear_parts import Combination
+from ..calculus.model import Model
 from ..derivatives import MultiIndex, multi_index, order_along
 from ..locations import Evaluable, Grid
 from ..nn.seponet import SepONet
@@ -41,9 +41,9 @@ class SpectralResidual:
 
     smoothing: float | Mapping[str, float] = 0.0
 
-    def check(self, model: Any, methods: Sequence[str]) -> None:
+    def check(self, model: Model, methods: Sequence[str]) -> None:
         """Whether a model has a spectral residual, on points drawn by `methods`."""
-        fourier_grid_of(model)
+        model.fourier_grid()
         soft = [term.name for term in model.problem.terms(model.exact) if term.face is not None]
         if soft:
             raise ValueError(
@@ -68,7 +68,7 @@ class SpectralResidual:
         if not isinstance(grid, Grid):
             raise ValueError("a spectral residual lives on a grid; got scattered points")
         series = None if coefficients is None else _Series(model, grid, coefficients)
-        torus = fourier_grid_of(model)
+        torus = model.fourier_grid()
         lines = len(grid.shape) - len(torus.sizes)
         fine = FourierGrid(torus.domain, grid.shape[lines:])
         tables: list[Array] = []
@@ -94,7 +94,7 @@ class SpectralResidual:
         series = fine.resize(fine.transform(residual), kept)
         power = self.smoothing.get(name, 0.0) if isinstance(self.smoothing, Mapping) else self.smoothing
         square = kept.wavenumber_squared()
-        # The mean has no wavelength: it counts like the longest wave.
+        # The mean has no wavelength: it counts like the mode of the smallest wavenumber.
         square[(0,) * square.ndim] = np.min(square[square > 0])
         weight = jnp.asarray(kept.multiplicity() * square**-power, residual.dtype)
         squares = (series.real**2 + series.imag**2) * _spread(weight, series.ndim)
@@ -113,32 +113,11 @@ class SpectralResidual:
         return Losses(jnp.sum(weights * table), table)
 
 
-def fourier_grid_of(model: Any) -> FourierGrid:
-    """The grid of the periodic axes on which a model's core, or what it says of a core, is a field."""
-    if not isinstance(model, SepONet):
-        raise ValueError(f"spectral residuals are for SepONets; got a {type(model).__name__}")
-    domain = model.problem.domain
-    circles = [name for name, axis in domain.axes if axis.periodic]
-    if not circles or tuple(circles) != domain.names[-len(circles) :] or not set(circles) <= set(model.exact):
-        raise ValueError(
-            f"spectral residuals need exactly periodic axes, declared last; the axes are {', '.join(domain)} "
-            f"with {', '.join(circles) or 'none'} periodic and {', '.join(model.exact) or 'none'} exact"
-        )
-    sizes: list[int] = []
-    for name, trunk in zip(domain.names, model.trunks, strict=True):
-        if name in circles:
-            bases = getattr(trunk, "bases", None)
-            if bases is None or len(getattr(model.decoder, "sizes", ())) != len(domain):
-                raise ValueError(f"spectral residuals need a Tucker decoder and a nodal or Fourier trunk along {name}")
-            sizes.append(bases[0].size if isinstance(bases[0], TrigonometricCardinal) else bases[0].size | 1)
-    return FourierGrid(domain[tuple(circles)], tuple(sizes))
-
-
 class _Series:
     """The Fourier series of a model's potentials on the lines' points, and of their derivatives along the lines."""
 
     def __init__(self, model: SepONet, grid: Grid, coefficients: Array) -> None:
-        self.model, self.torus = model, fourier_grid_of(model)
+        self.model, self.torus = model, model.fourier_grid()
         self.lines = model.problem.domain.names[: len(grid.shape) - len(self.torus.sizes)]
         highest = {name: model.problem.highest_order(name) for name in self.lines}
         trunks = dict(zip(model.problem.domain.names, model.trunks, strict=True))
@@ -146,10 +125,12 @@ class _Series:
         core = coefficients
         for i, (name, n) in enumerate(zip(self.torus.domain, self.torus.sizes, strict=True)):
             axis = 2 + len(self.lines) + i
-            basis = trunks[name].bases[0]  # pyright: ignore[reportAttributeAccessIssue]
-            if not isinstance(basis, TrigonometricCardinal):
-                line = basis.axis
-                values = jnp.asarray(basis.table(line.lower + line.length * np.arange(n) / n)[0], core.dtype)
+            bases = trunks[name].classical_bases
+            # A nodal core holds values on the grid already; coefficients of Fourier functions are evaluated there.
+            if bases is not None and not bases[0].nodal:
+                interval = bases[0].axis
+                nodes = interval.lower + interval.length * np.arange(n) / n
+                values = jnp.asarray(bases[0].table(nodes)[0], core.dtype)
                 core = jnp.moveaxis(jnp.tensordot(core, values, ((axis,), (1,)), precision="highest"), -1, axis)
         self.core = core
         self.known: dict[tuple[int, MultiIndex], Array] = {}
@@ -157,10 +138,12 @@ class _Series:
     def contract(self, atom: Combination, fine: FourierGrid) -> Array | None:
         """An atom on a finer grid; None if it vanishes identically."""
         sums: dict[tuple[int, MultiIndex], dict[MultiIndex, float]] = {}
-        fields, made = self.model.problem.fields, self.model.potentials
+        fields, potentials = self.model.problem.fields, self.model.potentials
         for symbol, c in atom:
             index = fields.index(symbol.name)
-            parts = [(c, index, symbol.alpha)] if made is None else made.derive(index, [(c, symbol.alpha)])
+            parts = [(c, index, symbol.alpha)]
+            if potentials is not None:
+                parts = potentials.derive(index, [(c, symbol.alpha)])
             for weight, j, alpha in parts:
                 along = multi_index(**{name: order_along(alpha, name) for name in self.lines})
                 across = multi_index(**{name: order_along(alpha, name) for name in self.torus.domain})

@@ -1,10 +1,10 @@
 """Networks and models: branches, trunks, decoders, SepONet and DeepONet."""
 
-from .branch import Branch, Constant
+from .branch import AbstractBranch, Branch, Constant
 from .build import build
-from .coefficient_maps import Whitening
+from .coefficient_maps import AbstractCoefficientMap, ModalScaling, Whitening
 from .config import ModelConfig
-from .decoders import CP, Tucker
+from .decoders import CP, AbstractDecoder, Tucker
 from .deeponet import DeepONet
 from .fixed import Fixed, trainable
 from .mlp import MLP
@@ -12,16 +12,21 @@ from .model import OperatorNetwork
 from .modified_mlp import ModifiedMLP
 from .repeated_deeponet import RepeatedDeepONet
 from .seponet import SepONet
-from .trunks import BasisTrunk, NetworkTrunk
+from .trunks import AbstractTrunk, BasisTrunk, NetworkTrunk
 
 __all__ = [
     "CP",
     "MLP",
+    "AbstractBranch",
+    "AbstractCoefficientMap",
+    "AbstractDecoder",
+    "AbstractTrunk",
     "BasisTrunk",
     "Branch",
     "Constant",
     "DeepONet",
     "Fixed",
+    "ModalScaling",
     "ModelConfig",
     "ModifiedMLP",
     "NetworkTrunk",

@@ -1,5 +1,6 @@
-"""The branch: from what is known of the input functions to the coefficients of the solution."""
+"""Branches: from the values of the input functions at the sensors to the coefficients of the solution."""
 
+import abc
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +13,21 @@ from .encoders import AbstractEncoder
 from .mlp import MLP
 
 
-class Branch(eqx.Module):
+class AbstractBranch(eqx.Module):
+    """A map from inputs at their sensors to one row of outputs for each function: coefficients, but for a coefficient
+    map (`coefficient_maps.py`)."""
+
+    @abc.abstractmethod
+    def __call__(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions out"]:
+        """The outputs of every function.
+
+        **Arguments:**
+
+        - `sensor_values`: for each input that the branch sees, `[functions, *components, *sensors]`.
+        """
+
+
+class Branch(AbstractBranch):
     """One encoder per named input; the features are joined, in the alphabetical order of the names, and go through a
     body network.
 
@@ -20,8 +35,6 @@ class Branch(eqx.Module):
 
     - `encoders`: for each input its encoder.
     - `body`: a network `[functions, features] -> [functions, out]`; `Chain(())` where the encoders do everything.
-
-    `code` in a call maps each input to its sensor values, `[functions, *components, *sensors]`.
     """
 
     encoders: dict[str, AbstractEncoder]
@@ -30,9 +43,10 @@ class Branch(eqx.Module):
     def __check_init__(self) -> None:
         if not self.encoders:
             raise ValueError("a branch needs at least one input; without inputs use Constant")
-        wanted, given = getattr(self.body, "in_size", None), features(self.encoders)
-        if wanted is not None and wanted != given:
-            raise ValueError(f"the encoders give {given} features and the body expects {wanted}; make the two agree")
+        # The body may be any callable; one that knows its input size is checked.
+        expected, size = getattr(self.body, "in_size", None), count_features(self.encoders)
+        if expected is not None and expected != size:
+            raise ValueError(f"the encoders give {size} features and the body expects {expected}; make the two agree")
 
     @classmethod
     def mlp(
@@ -48,31 +62,33 @@ class Branch(eqx.Module):
         key: PRNGKeyArray,
     ) -> "Branch":
         """A branch whose body is an `MLP` of fitting input size."""
-        body = MLP(features(encoders), out_size, width, depth, activation, skip=skip, zero_last=zero_last, key=key)
+        in_size = count_features(encoders)
+        body = MLP(in_size, out_size, width, depth, activation, skip=skip, zero_last=zero_last, key=key)
         return cls(dict(encoders), body)
 
-    def __call__(self, code: Mapping[str, Array]) -> Float[Array, "functions out"]:
-        self._check(code)
-        encoded = [self.encoders[name](code[name]) for name in sorted(self.encoders)]
+    def __call__(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions out"]:
+        self._check(sensor_values)
+        encoded = [self.encoders[name](sensor_values[name]) for name in sorted(self.encoders)]
         return self.body(jnp.concatenate(encoded, axis=-1))
 
-    def _check(self, code: Mapping[str, Array]) -> None:
-        if set(code) != set(self.encoders):
-            expected, got = ", ".join(sorted(self.encoders)), ", ".join(sorted(code)) or "none"
+    def _check(self, sensor_values: Mapping[str, Array]) -> None:
+        if set(sensor_values) != set(self.encoders):
+            expected, got = ", ".join(sorted(self.encoders)), ", ".join(sorted(sensor_values)) or "none"
             raise ValueError(f"the branch was built for the inputs {expected}; got {got}")
         for name, encoder in self.encoders.items():
-            if code[name].ndim == 0 or code[name].shape[1:] != encoder.shape:
+            values = sensor_values[name]
+            if values.ndim == 0 or values.shape[1:] != encoder.shape:
                 raise ValueError(
                     f"input {name!r} was expected with {_values(encoder.shape)} a function; "
-                    f"got {_values(code[name].shape[1:])}"
+                    f"got {_values(values.shape[1:])}"
                 )
-        counts = {name: values.shape[0] for name, values in code.items()}
+        counts = {name: values.shape[0] for name, values in sensor_values.items()}
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
             raise ValueError(f"every input must come for the same number of functions; got {listed}")
 
 
-class Constant(eqx.Module):
+class Constant(AbstractBranch):
     """The branch of a problem without inputs: one function, the same coefficients always.
 
     **Arguments:**
@@ -90,13 +106,13 @@ class Constant(eqx.Module):
         self.out_size = out_size
         self.coefficients = None if key is None else scale * jax.random.normal(key, (out_size,))
 
-    def __call__(self, code: Mapping[str, Array]) -> Float[Array, "1 out"]:
-        if code:
-            raise ValueError(f"this model was built without inputs; got {', '.join(sorted(code))}")
+    def __call__(self, sensor_values: Mapping[str, Array]) -> Float[Array, "1 out"]:
+        if sensor_values:
+            raise ValueError(f"this model was built without inputs; got {', '.join(sorted(sensor_values))}")
         return jnp.ones((1, self.out_size)) if self.coefficients is None else self.coefficients[None]
 
 
-def features(encoders: Mapping[str, AbstractEncoder]) -> int:
+def count_features(encoders: Mapping[str, AbstractEncoder]) -> int:
     """The number of features that the encoders give together."""
     return sum(encoder.size for encoder in encoders.values())
 

@@ -1,23 +1,24 @@
 """From a problem and a configuration to a model."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import jax
-import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from ..bases.cardinal import TrigonometricCardinal
 from ..bases.orthonormal import Orthonormal
 from ..bases.polynomial import Chebyshev, Legendre
 from ..bases.trigonometric import Fourier, Sine
-from ..calculus.potentials import Potentials
-from ..calculus.projectors import make_projectors
+from ..calculus.potentials import Potentials, curl
+from ..calculus.projectors import Projector, make_projectors
+from ..domain import Interval
 from ..equations.problem import Problem
-from .build_branch import choose, field_branch, make_branch, make_potentials
-from .config import ModelConfig
+from .build_branch import make_branch, make_field_branch
+from .config import ModelConfig, choose
 from .coordinate_maps import Affine, Chain, Coordinatewise, PeriodicFeatures
-from .decoders import CP, Tucker
+from .decoders import CP, AbstractDecoder, Tucker
 from .deeponet import DeepONet
 from .mlp import MLP
 from .model import OperatorNetwork
@@ -25,9 +26,10 @@ from .modified_mlp import ModifiedMLP
 from .repeated_deeponet import RepeatedDeepONet
 from .seponet import SepONet
 from .translation import make_translation
-from .trunks import BasisTrunk, NetworkTrunk, Trunk
+from .trunks import AbstractTrunk, BasisTrunk, NetworkTrunk
 
 BASES = {"fourier": Fourier, "legendre": Legendre, "chebyshev": Chebyshev, "sine": Sine, "nodal": TrigonometricCardinal}
+PERIODIC = (Fourier, TrigonometricCardinal)
 NETWORKS = {"mlp": MLP, "modified_mlp": ModifiedMLP}
 
 
@@ -49,40 +51,7 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
     exact = _exact_axes(problem, config)
     kind = choose("kind", config.kind, ("seponet", "deeponet", "deeponet_repeated"))
     if kind == "seponet":
-        decoder = _decoder(problem, config)
-        potentials = make_potentials(problem, choose("output", config.output, ("fields", "curl")))
-        trunks = _trunks(problem, config, exact, decoder.ranks(len(problem.domain)), potentials, trunk_key)
-        count = len(problem.fields) if potentials is None else potentials.count
-        size = int(np.prod(decoder.shape(len(problem.domain)))) * count
-        translation = None
-        if config.invariant:
-            translation = make_translation(problem, config.invariant, exact, trunks, decoder)
-        if config.branch == "spectral":
-            branch, sensors = field_branch(
-                problem,
-                trunks,
-                size,
-                config.channels,
-                sample_key=sample_key,
-                width=config.branch_width,
-                blocks=config.branch_depth,
-                reach=config.reach,
-                waves=config.waves,
-                key=branch_key,
-            )
-        else:
-            branch, sensors = make_branch(problem, config, size, branch_key, sample_key, translation)
-        return SepONet(
-            problem=problem,
-            exact=exact,
-            sensors=sensors,
-            branch=branch,
-            trunks=trunks,
-            decoder=decoder,
-            whitening=None,
-            potentials=potentials,
-            translation=translation,
-        )
+        return _seponet(problem, config, exact, branch_key, trunk_key, sample_key)
     if config.invariant:
         raise ValueError(f"model.invariant is for a SepONet; got kind = {kind!r}")
     rank = config.rank
@@ -92,6 +61,40 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
     branch, sensors = make_branch(problem, config, rank * len(problem.fields), branch_key, sample_key)
     model = DeepONet if kind == "deeponet" else RepeatedDeepONet
     return model(problem=problem, exact=exact, sensors=sensors, branch=branch, trunk=trunk, rank=rank, whitening=None)
+
+
+def _seponet(
+    problem: Problem,
+    config: ModelConfig,
+    exact: tuple[str, ...],
+    branch_key: PRNGKeyArray,
+    trunk_key: PRNGKeyArray,
+    sample_key: PRNGKeyArray,
+) -> SepONet:
+    axes = len(problem.domain)
+    decoder = _decoder(problem, config)
+    potentials = _potentials(problem, choose("output", config.output, ("fields", "curl")))
+    trunks = _trunks(problem, config, exact, decoder.ranks(axes), potentials, trunk_key)
+    count = len(problem.fields) if potentials is None else potentials.count
+    size = math.prod(decoder.shape(axes)) * count
+    translation = None
+    if config.invariant:
+        translation = make_translation(problem, config.invariant, exact, trunks, decoder)
+    if config.branch == "spectral":
+        branch, sensors = make_field_branch(problem, config, trunks, size, branch_key, sample_key)
+    else:
+        branch, sensors = make_branch(problem, config, size, branch_key, sample_key, translation)
+    return SepONet(
+        problem=problem,
+        exact=exact,
+        sensors=sensors,
+        branch=branch,
+        trunks=trunks,
+        decoder=decoder,
+        whitening=None,
+        potentials=potentials,
+        translation=translation,
+    )
 
 
 def _exact_axes(problem: Problem, config: ModelConfig) -> tuple[str, ...]:
@@ -112,7 +115,7 @@ def _exact_axes(problem: Problem, config: ModelConfig) -> tuple[str, ...]:
     return chosen
 
 
-def _decoder(problem: Problem, config: ModelConfig) -> CP | Tucker:
+def _decoder(problem: Problem, config: ModelConfig) -> AbstractDecoder:
     axes = problem.domain.names
     if isinstance(config.rank, str):
         raise ValueError(f"a model needs its ranks as numbers (`ranks.choose_ranks` finds some); got {config.rank!r}")
@@ -129,16 +132,30 @@ def _decoder(problem: Problem, config: ModelConfig) -> CP | Tucker:
     return Tucker(tuple(config.rank[name] for name in axes))
 
 
-def _per_axis(problem: Problem, trunk: str | Mapping[str, str]) -> dict[str, str]:
+def _potentials(problem: Problem, output: str) -> Potentials | None:
+    """The potentials that coefficients belong to: one stream function for "curl"; None for "fields"."""
+    if output == "fields":
+        return None
+    periodic = [name for name, axis in problem.domain.axes if axis.periodic]
+    if len(periodic) != 2 or len(problem.fields) != 2:
+        raise ValueError(
+            f'output = "curl" needs two fields along two periodic axes; got the fields {", ".join(problem.fields)} '
+            f"and the periodic axes {', '.join(periodic) or 'none'}"
+        )
+    return curl(*periodic)
+
+
+def _trunk_kinds(problem: Problem, trunk: str | Mapping[str, str]) -> dict[str, str]:
+    """For each axis the name of a network or of a classical basis."""
     if isinstance(trunk, str):
         trunk = dict.fromkeys(problem.domain, trunk)
     if set(trunk) != set(problem.domain):
         raise ValueError(f"trunk must be one name or name the axes {', '.join(problem.domain)}; got {dict(trunk)}")
-    made: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for name, axis in problem.domain.axes:
         kind = choose(f"trunk of {name}", trunk[name], (*NETWORKS, *BASES, "classical"))
-        made[name] = ("fourier" if axis.periodic else "legendre") if kind == "classical" else kind
-    return made
+        kinds[name] = ("fourier" if axis.periodic else "legendre") if kind == "classical" else kind
+    return kinds
 
 
 def _trunks(
@@ -148,44 +165,46 @@ def _trunks(
     ranks: tuple[int, ...],
     potentials: Potentials | None,
     key: PRNGKeyArray,
-) -> tuple[Trunk, ...]:
-    found = [{p.name: p for p in make_projectors(problem, field, exact)} for field in problem.fields]
+) -> tuple[AbstractTrunk, ...]:
+    by_owner = [{p.name: p for p in make_projectors(problem, field, exact)} for field in problem.fields]
     if potentials is not None:
         # A potential vanishes where its derivatives along other axes must, so the fields' conditions have to agree.
-        if any(own != found[0] for own in found):
+        if any(projectors != by_owner[0] for projectors in by_owner):
             raise ValueError("fields that come from a potential need the same kinds of exact conditions")
-        found = found[:1] * potentials.count
-    kinds = _per_axis(problem, config.trunk)
+        by_owner = by_owner[:1] * potentials.count
+    kinds = _trunk_kinds(problem, config.trunk)
     keys = jax.random.split(key, len(ranks))
-    made: list[Trunk] = []
+    trunks: list[AbstractTrunk] = []
     for i, (name, axis) in enumerate(problem.domain.axes):
-        projectors = tuple(own.get(name) for own in found)
+        projectors = tuple(of_axis.get(name) for of_axis in by_owner)
         if kinds[name] in BASES:
-            family = BASES[kinds[name]]
-            if family in (Fourier, TrigonometricCardinal) and not axis.periodic:
-                raise ValueError(
-                    f"a {kinds[name]} trunk needs a periodic axis; {name} is an interval: use legendre or chebyshev"
-                )
-            if axis.periodic and name in exact and family not in (Fourier, TrigonometricCardinal):
-                raise ValueError(
-                    f"{kinds[name]} functions aren't periodic; use fourier along {name}, or impose {name} softly"
-                )
-            traces = [p.traces if p is not None else () for p in projectors]
-            if family is TrigonometricCardinal:
-                made.append(BasisTrunk((TrigonometricCardinal(axis, ranks[i]),) * len(traces)))
-            else:
-                made.append(BasisTrunk(tuple(Orthonormal(family, axis, ranks[i], t) for t in traces)))
-        else:
-            periodic = axis.periodic and name in exact
-            front = PeriodicFeatures(axis.lower, axis.length, config.wavenumbers) if periodic else None
-            size = front.out_size if front is not None else 1
-            network: Any = _network(config, kinds[name], size, len(projectors) * ranks[i], keys[i])
-            made.append(NetworkTrunk(network if front is None else Chain((front, network)), projectors))
-    return tuple(made)
+            trunks.append(_basis_trunk(kinds[name], name, axis, name in exact, ranks[i], projectors))
+            continue
+        wraps = axis.periodic and name in exact
+        front = PeriodicFeatures(axis.lower, axis.length, config.wavenumbers) if wraps else None
+        size = front.out_size if front is not None else 1
+        network: Any = _network(config, kinds[name], size, len(projectors) * ranks[i], keys[i])
+        trunks.append(NetworkTrunk(network if front is None else Chain((front, network)), projectors))
+    return tuple(trunks)
+
+
+def _basis_trunk(
+    kind: str, name: str, axis: Interval, exact: bool, rank: int, projectors: tuple[Projector | None, ...]
+) -> BasisTrunk:
+    """Classical functions of one axis on which the traces of its exact conditions vanish."""
+    family = BASES[kind]
+    if family in PERIODIC and not axis.periodic:
+        raise ValueError(f"a {kind} trunk needs a periodic axis; {name} is an interval: use legendre or chebyshev")
+    if axis.periodic and exact and family not in PERIODIC:
+        raise ValueError(f"{kind} functions aren't periodic; use fourier along {name}, or impose {name} softly")
+    if family is TrigonometricCardinal:
+        return BasisTrunk((TrigonometricCardinal(axis, rank),) * len(projectors))
+    traces = [projector.traces if projector is not None else () for projector in projectors]
+    return BasisTrunk(tuple(Orthonormal(family, axis, rank, of_owner) for of_owner in traces))
 
 
 def _joint_trunk(problem: Problem, config: ModelConfig, exact: tuple[str, ...], rank: int, key: PRNGKeyArray) -> Any:
-    kinds = set(_per_axis(problem, config.trunk).values())
+    kinds = set(_trunk_kinds(problem, config.trunk).values())
     if len(kinds) != 1 or not kinds <= set(NETWORKS):
         raise ValueError(
             f"a DeepONet has one learned trunk for all axes: one of {', '.join(NETWORKS)}; got {config.trunk!r}"

@@ -1,41 +1,27 @@
-"""From a configuration to a branch that makes vectors of coefficients; for fields see `grid_core.py`."""
+"""From a configuration to a branch, and to the sensors at which it sees the inputs.
 
-from __future__ import annotations
+`make_branch` makes branches for vectors of coefficients, `make_field_branch` those for a core that is a field on the
+nodes of the periodic axes. Both draw a sample of the inputs, from which encoders take their statistics.
+"""
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Sequence
 
 import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from .._text import did_you_mean
+from ..calculus.model import Sensors
 from ..equations.problem import Problem
-from .branch import Branch, Constant
+from .branch import AbstractBranch, Branch, Constant
 from .cnn import CNN
+from .config import ModelConfig, choose
 from .coordinate_maps import Chain
 from .encoders import PCA, TRANSFORMS, AbstractEncoder, Flatten, Standardise, Transformed
-from .model import Sensors, sense
-from .translation import Translation
-
-if TYPE_CHECKING:
-    from .config import ModelConfig
-
-import math
-from collections.abc import Sequence
-from typing import Any
-
-from ..bases.cardinal import TrigonometricCardinal
-from ..calculus.potentials import Potentials, curl
+from .model import sense
 from .spectral_branch import FieldBranch
-from .trunks import BasisTrunk, Trunk
-
-
-def choose(what: str, value: str, known: tuple[str, ...]) -> str:
-    """The value, if it is one of those that are known; else an error that names the nearest."""
-    if value not in known:
-        hint = did_you_mean(str(value), known)
-        raise ValueError(f"{what} must be one of {', '.join(known)}; got {value!r}{hint}")
-    return value
+from .translation import Translation
+from .trunks import AbstractTrunk
 
 
 def make_branch(
@@ -45,10 +31,17 @@ def make_branch(
     key: PRNGKeyArray,
     sample_key: PRNGKeyArray,
     translation: Translation | None = None,
-) -> tuple[Branch | Constant, Sensors]:
-    """The branch of a configuration for vectors of coefficients, and where it sees the inputs; with a `translation` it
-    sees them where that moves them to."""
+) -> tuple[AbstractBranch, Sensors]:
+    """The branch of a configuration for vectors of coefficients, and its sensors.
+
+    **Arguments:**
+
+    - `out_size`: the number of coefficients.
+    - `key`, `sample_key`: for the initial weights, and for the sample that statistics are taken from.
+    - `translation`: what aligns the inputs before the branch sees them; the sample is aligned too.
+    """
     if not problem.inputs:
+        # The trunks of a CP decoder can absorb constant coefficients; a core has to be learned.
         trained = config.kind == "seponet" and config.decoder == "tucker"
         return Constant(out_size, key=key if trained else None), ()
     sensors = tuple(
@@ -59,27 +52,14 @@ def make_branch(
         raise ValueError(f'branch = "spectral" makes the core of a SepONet; got kind = {config.kind!r}')
     if choose("branch", config.branch, ("mlp", "cnn", "spectral")) == "cnn":
         return _cnn_branch(problem, sensors, out_size, key), sensors
-    seen = _sample_values(problem, sensors, sample_key, 1000 if encoder != "sensors" else 2)
+    # Values as they are need no statistics, only a shape.
+    samples = _sample_sensor_values(problem, sensors, sample_key, 1000 if encoder != "sensors" else 2)
     if translation is not None:
-        seen, _ = translation.align(seen)
-    encoders: dict[str, AbstractEncoder] = {}
+        samples, _ = translation.align(samples)
     for name in config.transform:
         choose("an input in transform", name, tuple(problem.inputs))
-    for name, _ in sensors:
-        values = np.asarray(seen[name])
-        transform = config.transform.get(name)
-        if transform is not None:
-            values = _transformed(name, choose(f"transform of {name}", transform, tuple(TRANSFORMS)), values)
-        if encoder == "sensors":
-            made = Flatten(values.shape[1:])
-        elif encoder == "standardise" or not len(problem.inputs[name].domain):
-            made = Standardise(values)
-        else:
-            made = PCA(
-                values, count=config.components, energy=None if config.components else 1 - 1e-8, ridge=config.ridge
-            )
-        encoders[name] = made if transform is None else Transformed(transform, made)
-    return Branch.mlp(
+    encoders = {name: _encoder(problem, config, name, np.asarray(samples[name])) for name, _ in sensors}
+    branch = Branch.mlp(
         encoders,
         out_size,
         config.branch_width,
@@ -88,10 +68,80 @@ def make_branch(
         skip=config.skip,
         zero_last=config.zero_last,
         key=key,
-    ), sensors
+    )
+    return branch, sensors
 
 
-def _sample_values(problem: Problem, sensors: Sensors, key: PRNGKeyArray, count: int) -> dict[str, Array]:
+def make_field_branch(
+    problem: Problem,
+    config: ModelConfig,
+    trunks: Sequence[AbstractTrunk],
+    out_size: int,
+    key: PRNGKeyArray,
+    sample_key: PRNGKeyArray,
+) -> tuple[FieldBranch, Sensors]:
+    """A branch whose outputs are a field on the nodes of the periodic axes; its sensors are these nodes.
+
+    **Arguments:**
+
+    - `trunks`: of the model; those of periodic axes are nodal and come last.
+    - `out_size`: the number of coefficients.
+    - `key`, `sample_key`: for the initial weights, and for the sample that sets the inputs' scales.
+    """
+    counts = _nodes(problem, trunks)
+    names = config.channels or tuple(problem.spaces)
+    symbols = {name: problem.vocabulary.parse(name) for name in sorted(names)}
+    for name, symbol in symbols.items():
+        if symbol.kind != "input" or problem.spaces[symbol.name].domain.names != tuple(counts):
+            raise ValueError(f"channels are given functions of {', '.join(counts) or 'periodic axes'}; got {name!r}")
+    samples = problem.sample(sample_key, 64)
+    values = {name: np.asarray(sense(samples[s.name], counts, s.alpha)) for name, s in symbols.items()}
+    grid = tuple(counts.values())
+    branch = FieldBranch(
+        values,
+        grid,
+        out_size // math.prod(grid),
+        width=config.branch_width,
+        blocks=config.branch_depth,
+        reach=config.reach,
+        waves=config.waves,
+        key=key,
+    )
+    return branch, tuple((name, tuple(counts.items())) for name in symbols)
+
+
+def _nodes(problem: Problem, trunks: Sequence[AbstractTrunk]) -> dict[str, int]:
+    """The number of nodes along each periodic axis."""
+    counts: dict[str, int] = {}
+    for (name, axis), trunk in zip(problem.domain.axes, trunks, strict=True):
+        basis = None if trunk.classical_bases is None else trunk.classical_bases[0]
+        nodal = basis is not None and basis.nodal
+        if axis.periodic != nodal or (counts and not nodal):
+            raise ValueError(
+                'branch = "spectral" makes a field over periodic axes: it needs decoder = "tucker" and trunk = "nodal" '
+                f"along them, and they come last in the domain; {name} does not fit"
+            )
+        if basis is not None and nodal:
+            counts[name] = basis.size
+    return counts
+
+
+def _encoder(problem: Problem, config: ModelConfig, name: str, samples: np.ndarray) -> AbstractEncoder:
+    """The encoder of one input, with the statistics of samples `[samples, *components, *sensors]`."""
+    transform = config.transform.get(name)
+    if transform is not None:
+        samples = _transformed(name, choose(f"transform of {name}", transform, tuple(TRANSFORMS)), samples)
+    if config.encoder == "sensors":
+        encoder = Flatten(samples.shape[1:])
+    elif config.encoder == "standardise" or not len(problem.inputs[name].domain):
+        encoder = Standardise(samples)
+    else:
+        energy = None if config.components else 1 - 1e-8
+        encoder = PCA(samples, count=config.components, energy=energy, ridge=config.ridge)
+    return encoder if transform is None else Transformed(transform, encoder)
+
+
+def _sample_sensor_values(problem: Problem, sensors: Sensors, key: PRNGKeyArray, count: int) -> dict[str, Array]:
     """What the sensors see of a sample of inputs."""
 
     @jax.jit
@@ -118,56 +168,3 @@ def _cnn_branch(problem: Problem, sensors: Sensors, out_size: int, key: PRNGKeyA
     periodic = all(axis.periodic for _, axis in space.domain.axes)
     encoder = CNN(space.components, tuple(n for _, n in counts), out_size, periodic=periodic, key=key)
     return Branch({name: encoder}, Chain(()))
-
-
-def make_potentials(problem: Problem, output: str) -> Potentials | None:
-    """What the coefficients are of: None for the fields themselves, a stream function for "curl"."""
-    if output == "fields":
-        return None
-    circles = [name for name, axis in problem.domain.axes if axis.periodic]
-    if len(circles) != 2 or len(problem.fields) != 2:
-        raise ValueError(
-            f'output = "curl" needs two fields along two periodic axes; got the fields {", ".join(problem.fields)} '
-            f"and the periodic axes {', '.join(circles) or 'none'}"
-        )
-    return curl(*circles)
-
-
-def field_branch(
-    problem: Problem,
-    trunks: Sequence[Trunk],
-    size: int,
-    channels: tuple[str, ...],
-    *,
-    sample_key: PRNGKeyArray,
-    **options: Any,
-) -> tuple[FieldBranch, Sensors]:
-    """A branch whose outputs are a field on the nodes of the periodic axes, and where it sees its inputs: there too.
-
-    **Arguments:**
-
-    - `problem`, `trunks`: what the model is for, and its trunks; those of periodic axes are nodal and come last.
-    - `size`: the number of coefficients.
-    - `channels`: inputs and derivatives of them that the branch sees; empty for all that is given.
-    - `sample_key`: for the sample that sets the inputs' scales.
-    - `options`: of `FieldBranch`.
-    """
-    counts: dict[str, int] = {}
-    for (name, axis), trunk in zip(problem.domain.axes, trunks, strict=True):
-        nodal = isinstance(trunk, BasisTrunk) and isinstance(trunk.bases[0], TrigonometricCardinal)
-        if axis.periodic != nodal or (counts and not nodal):
-            raise ValueError(
-                'branch = "spectral" makes a field over periodic axes: it needs decoder = "tucker" and trunk = "nodal" '
-                f"along them, and they come last in the domain; {name} does not fit"
-            )
-        counts |= {name: trunk.bases[0].size} if isinstance(trunk, BasisTrunk) and nodal else {}
-    names = channels or tuple(problem.spaces)
-    symbols = {name: problem.vocabulary.parse(name) for name in sorted(names)}
-    for name, symbol in symbols.items():
-        if symbol.kind != "input" or problem.spaces[symbol.name].domain.names != tuple(counts):
-            raise ValueError(f"channels are given functions of {', '.join(counts) or 'periodic axes'}; got {name!r}")
-    samples = problem.sample(sample_key, 64)
-    values = {name: np.asarray(sense(samples[s.name], counts, s.alpha)) for name, s in symbols.items()}
-    grid = tuple(counts.values())
-    branch = FieldBranch(values, grid, size // math.prod(grid), **options)
-    return branch, tuple((name, tuple(counts.items())) for name in symbols)

@@ -1,5 +1,6 @@
 """Fixed linear maps from the branch's outputs to coefficients, chosen so that the loss sees every direction alike."""
 
+import abc
 import math
 
 import equinox as eqx
@@ -10,7 +11,15 @@ from .fixed import Fixed
 from .linear import matmul
 
 
-class Whitening(eqx.Module):
+class AbstractCoefficientMap(eqx.Module):
+    """A linear map from the outputs of a branch to coefficients, the same for every function and not trained."""
+
+    @abc.abstractmethod
+    def __call__(self, outputs: Float[Array, "functions size"]) -> Float[Array, "functions size"]:
+        """The coefficients of every function, in one row."""
+
+
+class Whitening(AbstractCoefficientMap):
     r"""$c = \sigma\, z\, W$ with a fixed amplitude $\sigma$ and a fixed $W$: a vector (diagonal whitening) or a matrix.
 
     With the average residual operator $A = E_u[J^T J]$ of `losses.linearised.gram`, $W = A_{kk}^{-1/2}$ or $W = L^{-1}$
@@ -30,8 +39,8 @@ class Whitening(eqx.Module):
         return outputs * weight[None] if weight.ndim == 1 else matmul(outputs, weight)
 
 
-class ModalScaling(eqx.Module):
-    """The same for a core that is a field on a periodic grid: every wave of every component has its own factor.
+class ModalScaling(AbstractCoefficientMap):
+    """Whitening of a core that is a field on a periodic grid: every Fourier mode of every component has its own factor.
 
     **Arguments:**
 
@@ -47,6 +56,3 @@ class ModalScaling(eqx.Module):
         axes = tuple(range(2, fields.ndim))
         series = jnp.fft.rfftn(fields, axes=axes) * self.weight()[None]
         return jnp.fft.irfftn(series, self.grid, axes).reshape(outputs.shape[0], math.prod(fields.shape[1:]))
-
-
-Scaling = Whitening | ModalScaling

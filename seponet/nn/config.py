@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .._text import did_you_mean
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -16,8 +18,8 @@ class ModelConfig:
         for recipes: `training.ranks.resolve_auto` chooses the ranks before a model is built.
     - `exact`: the axes whose conditions hold by construction: "all", "none" or a list.
     - `trunk`: "mlp", "modified_mlp", one of the classical bases "fourier", "nodal" (the coefficients are values on a
-        uniform grid of a circle), "legendre", "chebyshev", "sine", or "classical" (Fourier on periodic axes, Legendre
-        on others); or a mapping from axes to these.
+        uniform grid of a periodic axis), "legendre", "chebyshev", "sine", or "classical" (Fourier on periodic axes,
+        Legendre on others); or a mapping from axes to these.
     - `trunk_width`, `trunk_depth`, `trunk_activation`, `trunk_final`: of learned trunks.
     - `wavenumbers`: how many periodic features a learned trunk gets along an exactly periodic axis.
     - `encoder`: "sensors" (values as they are), "standardise" or "pca".
@@ -29,9 +31,10 @@ class ModelConfig:
     - `branch`: "mlp", "cnn" for one input sampled on a grid, or "spectral": from fields to a core that is a field over
         nodal trunks, commuting with translations (`nn/spectral_branch.py`); its depth is the number of blocks.
     - `channels`: what a spectral branch sees, inputs and derivatives (`"u"`, `"w_x"`); by default all that is given.
-    - `invariant`: a periodic axis along which the equation looks the same everywhere: the model then commutes with
+    - `invariant`: a periodic axis along which the equation is invariant to translations: the model then commutes with
         translations along it (`nn/translation.py`). "auto" is for recipes: `training.ranks.resolve_auto` looks for one.
-    - `reach`, `waves`: of the filters of a spectral branch.
+    - `reach`, `waves`: of the filters of a spectral branch: half the width of their kernels, and the highest wavenumber
+        that has a free multiplier.
     - `branch_width`, `branch_depth`, `branch_activation`, `skip`, `zero_last`: of the branch.
     """
 
@@ -61,3 +64,16 @@ class ModelConfig:
     invariant: str = ""
     reach: int = 3
     waves: int = 8
+
+
+def choose(what: str, value: str, known: tuple[str, ...]) -> str:
+    """The value of a setting, if it is one of the known names; else an error that suggests the nearest.
+
+    **Arguments:**
+
+    - `what`: the setting, as an error should call it.
+    """
+    if value not in known:
+        hint = did_you_mean(str(value), known)
+        raise ValueError(f"{what} must be one of {', '.join(known)}; got {value!r}{hint}")
+    return value

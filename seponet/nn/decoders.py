@@ -13,43 +13,43 @@ from operator import add
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..calculus.decoder import AbstractDecoder, DerivativeSum, Tables
 from .linear import matmul
-
-Tables = Sequence[Float[Array, "_ _ _"]]
-"""For each axis the derivatives of its factors."""
-
-Terms = Sequence[tuple[float, tuple[int, ...]]]
-"""A weighted sum of derivatives: for each its weight and its order along every axis."""
 
 
 @dataclass(frozen=True)
-class CP:
+class CP(AbstractDecoder):
     r"""The paper's decoder (equations 7 and 8), $s = \sum_{k=1}^r \beta_k \prod_n \tau_{nk}(y_n)$.
 
     A weighted sum of derivatives is formed in the basis functions, before the contraction with the coefficients, so it
-    costs one contraction whatever its length. A single derivative of few functions does not lay the basis functions
-    out on the grid: the coefficients are taken along the first axes, and the last axis comes at the end.
+    costs one contraction whatever its length. A single derivative of few functions does not hold the basis functions on
+    the grid: the coefficients are contracted with the first axes, and the last axis comes at the end.
+
+    **Arguments:**
+
+    - `rank`: the number r of products of factors, and so of factors along each axis.
     """
 
     rank: int
 
     @property
+    def has_core(self) -> bool:
+        return False
+
+    @property
     def materialised_rank(self) -> int:
-        """How many shared products of factors are held at every point of a grid."""
         return self.rank
 
     def ranks(self, axes: int) -> tuple[int, ...]:
-        """The number of factors along each axis."""
         return (self.rank,) * axes
 
     def shape(self, axes: int) -> tuple[int, ...]:
-        """The shape of one function's coefficients."""
         return (self.rank,)
 
     def contract(
-        self, coefficients: Float[Array, "functions rank"], tables: Tables, terms: Terms, grid: bool
+        self, coefficients: Float[Array, "functions rank"], tables: Tables, terms: DerivativeSum, grid: bool
     ) -> Float[Array, "functions *shape"]:
-        if grid and _few(coefficients, tables, terms):
+        if grid and _has_few_functions(coefficients, tables, terms):
             ((weight, (*orders, last)),) = terms
             leading = reduce(_outer, _pick(tables[:-1], orders))
             core = _scale(weight, coefficients[:, None] * leading.reshape(self.rank, -1).T[None])
@@ -59,13 +59,12 @@ class CP:
         shape = basis.shape[1:]
         return matmul(coefficients, basis.reshape(self.rank, -1)).reshape(-1, *shape)
 
-    def flops(self, shape: tuple[int, ...], terms: Terms) -> int:
-        """Multiplications and additions for one function on a grid of `shape`, without the shared basis functions."""
+    def flops(self, shape: tuple[int, ...], terms: DerivativeSum) -> int:
         return 2 * self.rank * math.prod(shape)
 
 
 @dataclass(frozen=True)
-class Tucker:
+class Tucker(AbstractDecoder):
     r"""$s = \sum_{k_1..k_d} C_{k_1..k_d} \prod_n \tau_{n k_n}(y_n)$: every product of factors has a coefficient.
 
     On a grid the axes are contracted one after the other, so the last step costs $N^d r_d$ instead of $N^d r$.
@@ -78,6 +77,10 @@ class Tucker:
     sizes: tuple[int, ...]
 
     @property
+    def has_core(self) -> bool:
+        return True
+
+    @property
     def materialised_rank(self) -> int:
         return 0
 
@@ -88,7 +91,7 @@ class Tucker:
         return self.sizes
 
     def contract(
-        self, coefficients: Float[Array, "functions *sizes"], tables: Tables, terms: Terms, grid: bool
+        self, coefficients: Float[Array, "functions *sizes"], tables: Tables, terms: DerivativeSum, grid: bool
     ) -> Float[Array, "functions *shape"]:
         if not grid:
             basis = reduce(add, [_scale(c, reduce(_kronecker, _pick(tables, orders))) for c, orders in terms])
@@ -100,7 +103,7 @@ class Tucker:
             inner[last] = inner[last] + value if last in inner else value
         return reduce(add, [_last_axis(value, tables[-1][last]) for last, value in inner.items()])
 
-    def flops(self, shape: tuple[int, ...], terms: Terms) -> int:
+    def flops(self, shape: tuple[int, ...], terms: DerivativeSum) -> int:
         total = 0
         for orders in {orders[:-1] for _, orders in terms}:
             for axis in range(len(orders)):
@@ -108,7 +111,11 @@ class Tucker:
         return total + 2 * math.prod(shape) * self.sizes[-1] * len({orders[-1] for _, orders in terms})
 
 
-def _few(coefficients: Array, tables: Tables, terms: Terms) -> bool:
+def _has_few_functions(coefficients: Array, tables: Tables, terms: DerivativeSum) -> bool:
+    """Whether it is cheaper to contract the coefficients with the first axes than to hold the basis on the grid."""
+    # All basis functions on a grid are r n_1 ... n_d numbers. Coefficients times the factors of the first axes are
+    # m r n_1 ... n_{d-1}, and the matrix product with the last axis costs the same either way: for m <= n_d functions
+    # this holds fewer numbers. A prediction for one function then writes its result and little else.
     return len(tables) > 1 and len(terms) == 1 and coefficients.shape[0] <= tables[-1].shape[-1]
 
 

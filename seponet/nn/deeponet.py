@@ -1,21 +1,23 @@
-"""Deep operator networks: one trunk of all coordinates. Two forms, because an honest comparison needs both."""
+"""The deep operator network: one trunk of all coordinates, differentiated in forward mode."""
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..bases.fourier_grid import FourierGrid
 from ..calculus import taylor
 from ..calculus.basis_values import JointValues, Request, joint_values
+from ..calculus.model import Sensors
 from ..calculus.projectors import make_projectors
 from ..derivatives import MultiIndex, order_along
 from ..equations.problem import Problem
 from ..equations.terms import Face
 from ..locations import Evaluable, Grid, Location
-from .coefficient_maps import Scaling
-from .model import AnyBranch, OperatorNetwork, Sensors
+from .branch import AbstractBranch
+from .coefficient_maps import AbstractCoefficientMap
+from .model import OperatorNetwork, no_fourier_grid
 from .translation import Translation
 
 
@@ -31,23 +33,32 @@ class DeepONet(OperatorNetwork):
     - the others: see `OperatorNetwork`.
     """
 
-    separable: ClassVar[bool] = False
-
     problem: Problem = eqx.field(static=True)
     exact: tuple[str, ...] = eqx.field(static=True)
     sensors: Sensors = eqx.field(static=True)
-    branch: AnyBranch
+    branch: AbstractBranch
     trunk: Callable[[Array], Array]
     rank: int = eqx.field(static=True)
-    whitening: Scaling | None = None
+    whitening: AbstractCoefficientMap | None = None
     translation: Translation | None = None
+
+    @property
+    def separable(self) -> bool:
+        return False
 
     @property
     def materialised_rank(self) -> int:
         return len(self.problem.fields) * self.rank
 
+    @property
+    def has_fixed_basis(self) -> bool:
+        return False
+
     def coefficient_shape(self) -> tuple[int, ...]:
         return (len(self.problem.fields), self.rank)
+
+    def fourier_grid(self) -> FourierGrid:
+        raise no_fourier_grid(self)
 
     def basis_values(self, where: Location, boundary: Location, request: Request) -> Mapping[Face | None, JointValues]:
         alphas = frozenset[MultiIndex]().union(*request.values())

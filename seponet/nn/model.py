@@ -3,56 +3,60 @@
 import abc
 import math
 from collections.abc import Mapping
-from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..bases.fourier_grid import FourierGrid
 from ..calculus.basis_values import BasisValues, Request
 from ..calculus.lift import make_lift
+from ..calculus.model import Sensors
 from ..derivatives import MultiIndex
 from ..equations.problem import Problem
 from ..equations.terms import Face
 from ..functions import Functions
 from ..locations import Evaluable, Location
-from .branch import Branch, Constant
-from .coefficient_maps import Scaling
-from .spectral_branch import FieldBranch
+from .branch import AbstractBranch
+from .coefficient_maps import AbstractCoefficientMap
 from .translation import Translation
-
-Sensors = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-"""What the branch sees: inputs or derivatives of them (`"u"`, `"w_x"`), and the number of sensors along each axis."""
-
-
-AnyBranch = Branch | FieldBranch | Constant
 
 
 class OperatorNetwork(eqx.Module):
-    """s = lift(u) + sum_k beta_k(u) phi_k(y) for every field.
+    """s = lift(u) + sum_k beta_k(u) phi_k(y) for every field, with coefficients beta from a branch: a `calculus.Model`.
 
     - `problem`: the equation that the model is for.
     - `exact`: the axes whose conditions hold by construction.
     - `sensors`: where the branch sees the inputs.
-    - `branch`: code -> one row of outputs for each function.
+    - `branch`: sensor values -> one row of outputs for each function.
     - `whitening`: outputs -> coefficients, or None if they are the same.
-    - `translation`: what moves inputs to a common place and solutions back, if the equation looks the same everywhere.
-    """
+    - `translation`: what aligns inputs along an axis and moves solutions back, if the equation is invariant to
+        translations along it.
 
-    separable: ClassVar[bool]
-    """Whether a grid is cheaper than as many scattered points."""
+    What each method returns, with shapes, stands in `calculus/model.py`.
+    """
 
     problem: eqx.AbstractVar[Problem]
     exact: eqx.AbstractVar[tuple[str, ...]]
     sensors: eqx.AbstractVar[Sensors]
-    branch: eqx.AbstractVar[AnyBranch]
-    whitening: eqx.AbstractVar[Scaling | None]
+    branch: eqx.AbstractVar[AbstractBranch]
+    whitening: eqx.AbstractVar[AbstractCoefficientMap | None]
     translation: eqx.AbstractVar[Translation | None]
 
     @property
     @abc.abstractmethod
+    def separable(self) -> bool:
+        """Whether a grid is cheaper than as many scattered points."""
+
+    @property
+    @abc.abstractmethod
     def materialised_rank(self) -> int:
-        """How many basis functions are held at every place while residuals are computed."""
+        """How many basis functions are held at every location while residuals are computed."""
+
+    @property
+    @abc.abstractmethod
+    def has_fixed_basis(self) -> bool:
+        """Whether the basis functions are known before training."""
 
     @abc.abstractmethod
     def coefficient_shape(self) -> tuple[int, ...]:
@@ -62,37 +66,46 @@ class OperatorNetwork(eqx.Module):
     def basis_values(self, where: Location, boundary: Location, request: Request) -> Mapping[Face | None, BasisValues]:
         """The basis functions in the interior and on faces, with the requested derivatives."""
 
+    @abc.abstractmethod
+    def fourier_grid(self) -> FourierGrid:
+        """The FFT grid of the periodic axes; a `ValueError` for a model that has none."""
+
     def encode(self, inputs: Mapping[str, Functions]) -> dict[str, Float[Array, "functions *sensors"]]:
         """The inputs at the sensors, components after the functions."""
-        given = self.problem.complete(inputs)
+        completed = self.problem.complete(inputs)
         symbols = [self.problem.vocabulary.parse(name) for name, _ in self.sensors]
         return {
-            name: sense(given[symbol.name], dict(counts), symbol.alpha)
+            name: sense(completed[symbol.name], dict(counts), symbol.alpha)
             for symbol, (name, counts) in zip(symbols, self.sensors, strict=True)
         }
 
-    def coefficients(self, code: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
-        """The coefficients of the basis functions for each encoded input."""
+    def coefficients(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
+        """The coefficients of the basis functions for inputs at the sensors."""
         if self.translation is None:
-            return self._answer(code)
-        moved, turn = self.translation.align(code)
-        return self.translation.restore(self._answer(moved), turn)
+            return self._run_branch(sensor_values)
+        aligned, angle = self.translation.align(sensor_values)
+        return self.translation.restore(self._run_branch(aligned), angle)
 
-    def _answer(self, code: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
-        outputs = self.branch(code)
+    def _run_branch(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
+        outputs = self.branch(sensor_values)
         if self.whitening is not None:
             outputs = self.whitening(outputs)
         return outputs.reshape(outputs.shape[0], *self.coefficient_shape())
 
     def lifts(self, inputs: Mapping[str, Evaluable]) -> dict[str, Evaluable | None]:
-        """For each field what carries the data of its exact conditions."""
-        given = self.problem.complete(inputs)
-        return {field: make_lift(self.problem, field, self.exact, given) for field in self.problem.fields}
+        """For each field a function with the data of its exact conditions; None if it is zero."""
+        completed = self.problem.complete(inputs)
+        return {field: make_lift(self.problem, field, self.exact, completed) for field in self.problem.fields}
 
     @property
     def size(self) -> int:
         """The number of coefficients of one function."""
         return math.prod(self.coefficient_shape())
+
+
+def no_fourier_grid(model: OperatorNetwork) -> ValueError:
+    """The error of models that are no product of functions of one variable."""
+    return ValueError(f"spectral residuals are for SepONets; got a {type(model).__name__}")
 
 
 def sense(functions: Functions, counts: Mapping[str, int], alpha: MultiIndex = ()) -> Float[Array, "functions *_"]:

@@ -2,39 +2,39 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from ..bases.fourier_grid import FourierGrid
 from ..calculus.basis_values import Request, weighted_locations
+from ..calculus.model import Sensors
 from ..derivatives import MultiIndex
 from ..equations.problem import Problem
 from ..equations.terms import Face
 from ..locations import Grid, Location, Points
-from .coefficient_maps import Scaling
-from .model import AnyBranch, OperatorNetwork, Sensors
+from .branch import AbstractBranch
+from .coefficient_maps import AbstractCoefficientMap
+from .model import OperatorNetwork, no_fourier_grid
 from .translation import Translation
 
 
 class RepeatedDeepONet(OperatorNetwork):
-    """The same network as the paper benchmarks it: every point repeated for every function, reverse-mode derivatives.
+    """`DeepONet` as the paper benchmarks it: every point repeated for every function, reverse-mode derivatives.
 
     It is here to be compared with: its cost is that of one trunk evaluation, and one backward pass per derivative, for
     each *pair* of a function and a point. Its conditions are always soft.
     """
 
-    separable: ClassVar[bool] = False
-
     problem: Problem = eqx.field(static=True)
     exact: tuple[str, ...] = eqx.field(static=True)
     sensors: Sensors = eqx.field(static=True)
-    branch: AnyBranch
+    branch: AbstractBranch
     trunk: Callable[[Array], Array]
     rank: int = eqx.field(static=True)
-    whitening: Scaling | None = None
+    whitening: AbstractCoefficientMap | None = None
     translation: Translation | None = None
 
     def __check_init__(self) -> None:
@@ -42,25 +42,43 @@ class RepeatedDeepONet(OperatorNetwork):
             raise ValueError(f"RepeatedDeepONet imposes conditions softly only; got exact={self.exact}. Use DeepONet.")
 
     @property
+    def separable(self) -> bool:
+        return False
+
+    @property
     def materialised_rank(self) -> int:
         return len(self.problem.fields) * self.rank
+
+    @property
+    def has_fixed_basis(self) -> bool:
+        return False
 
     def coefficient_shape(self) -> tuple[int, ...]:
         return (len(self.problem.fields), self.rank)
 
+    def fourier_grid(self) -> FourierGrid:
+        raise no_fourier_grid(self)
+
     def basis_values(
         self, where: Location, boundary: Location, request: Request
     ) -> Mapping[Face | None, "RepeatedValues"]:
-        made: dict[Face | None, RepeatedValues] = {}
+        values: dict[Face | None, RepeatedValues] = {}
         for face in request:
-            places = weighted_locations(face, where if face is None else boundary)
-            points = tuple(p.mesh() if isinstance(p, Grid) else p for _, p in places)
-            made[face] = RepeatedValues(self.trunk, points, tuple(w for w, _ in places), places[0][1].shape)
-        return made
+            locations = weighted_locations(face, where if face is None else boundary)
+            points = tuple(p.mesh() if isinstance(p, Grid) else p for _, p in locations)
+            values[face] = RepeatedValues(self.trunk, points, tuple(w for w, _ in locations), locations[0][1].shape)
+        return values
 
 
 class RepeatedValues(eqx.Module):
-    """Points to be repeated for every function, together with the trunk that will be evaluated there."""
+    """Points to be repeated for every function, together with the trunk that will be evaluated there.
+
+    **Arguments:**
+
+    - `trunk`: a network `[..., axes] -> [..., fields * rank]`.
+    - `places`, `weights`: weighted points, one set of them or the two sides of a jump.
+    - `shape`: of the location.
+    """
 
     trunk: Callable[[Array], Array]
     places: tuple[Points, ...]
@@ -101,6 +119,12 @@ class RepeatedValues(eqx.Module):
         flat = tuple(r.reshape(-1) for r in laid)
         places = tuple(Points(names, flat[i * axes : (i + 1) * axes]) for i in range(len(self.places)))
         return RepeatedValues(self.trunk, places, self.weights, laid[0].shape)
+
+    def ranks(self) -> None:
+        return None
+
+    def factors(self, names: tuple[str, ...]) -> None:
+        return None
 
 
 def _weights(trunk: Callable[[Array], Array]) -> int:

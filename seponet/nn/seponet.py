@@ -1,58 +1,88 @@
 """The separable operator network."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import equinox as eqx
 
+from ..bases.fourier_grid import FourierGrid
 from ..calculus.basis_values import BasisValues, Request, separable_values
+from ..calculus.model import Sensors
 from ..calculus.potentials import Potentials, PotentialValues
 from ..equations.problem import Problem
 from ..equations.terms import Face
 from ..locations import Location
-from .coefficient_maps import Scaling
-from .decoders import CP, Tucker
-from .model import AnyBranch, OperatorNetwork, Sensors
+from .branch import AbstractBranch
+from .coefficient_maps import AbstractCoefficientMap
+from .decoders import AbstractDecoder
+from .model import OperatorNetwork
 from .translation import Translation
-from .trunks import Trunk
+from .trunks import AbstractTrunk
 
 
 class SepONet(OperatorNetwork):
-    r"""$s = \text{lift}(u) + \sum_k \beta_k(u) \prod_n \tau_{nk}(y_n)$ (Yu et al., arXiv 2407.11253), CP or Tucker.
+    r"""$s = \text{lift}(u) + \sum_k \beta_k(u) \prod_n \tau_{nk}(y_n)$ (Yu et al., arXiv 2407.11253), or
+    with another decoder.
 
     Without inputs, the coefficients are constants and this is a separable PINN. `nn.build` makes one from a
-    configuration.
+    configuration; any `AbstractTrunk`, `AbstractDecoder` or `AbstractBranch` can be put in its place.
 
     **Arguments:**
 
     - `trunks`: one for each axis of the problem's domain, in order.
-    - `decoder`: `CP` or `Tucker`.
-    - `potentials`: what the coefficients are of, if not of the fields themselves.
+    - `decoder`: `CP`, `Tucker` or another one.
+    - `potentials`: the potentials that coefficients belong to, and the fields that derivatives of them make; None if
+        coefficients belong to the fields themselves.
     - the others: see `OperatorNetwork`.
     """
-
-    separable: ClassVar[bool] = True
 
     problem: Problem = eqx.field(static=True)
     exact: tuple[str, ...] = eqx.field(static=True)
     sensors: Sensors = eqx.field(static=True)
-    branch: AnyBranch
-    trunks: tuple[Trunk, ...]
-    decoder: CP | Tucker = eqx.field(static=True)
-    whitening: Scaling | None = None
+    branch: AbstractBranch
+    trunks: tuple[AbstractTrunk, ...]
+    decoder: AbstractDecoder = eqx.field(static=True)
+    whitening: AbstractCoefficientMap | None = None
     potentials: Potentials | None = eqx.field(static=True, default=None)
     translation: Translation | None = None
 
     @property
+    def separable(self) -> bool:
+        return True
+
+    @property
     def materialised_rank(self) -> int:
         return self.decoder.materialised_rank
+
+    @property
+    def has_fixed_basis(self) -> bool:
+        return all(trunk.classical_bases is not None for trunk in self.trunks)
 
     def coefficient_shape(self) -> tuple[int, ...]:
         count = len(self.problem.fields) if self.potentials is None else self.potentials.count
         return (count, *self.decoder.shape(len(self.trunks)))
 
     def basis_values(self, where: Location, boundary: Location, request: Request) -> Mapping[Face | None, BasisValues]:
-        names, made = self.problem.domain.names, self.potentials
-        wanted = request if made is None else made.request(request)
-        found = separable_values(names, self.trunks, self.decoder, where, boundary, wanted)
-        return found if made is None else {face: PotentialValues(local, made) for face, local in found.items()}
+        names, potentials = self.problem.domain.names, self.potentials
+        if potentials is None:
+            return separable_values(names, self.trunks, self.decoder, where, boundary, request)
+        values = separable_values(names, self.trunks, self.decoder, where, boundary, potentials.request(request))
+        return {face: PotentialValues(local, potentials) for face, local in values.items()}
+
+    def fourier_grid(self) -> FourierGrid:
+        domain = self.problem.domain
+        periodic = [name for name, axis in domain.axes if axis.periodic]
+        if not periodic or tuple(periodic) != domain.names[-len(periodic) :] or not set(periodic) <= set(self.exact):
+            raise ValueError(
+                f"spectral residuals need exactly periodic axes, declared last; the axes are {', '.join(domain)} "
+                f"with {', '.join(periodic) or 'none'} periodic and {', '.join(self.exact) or 'none'} exact"
+            )
+        sizes: list[int] = []
+        for name, trunk in zip(domain.names, self.trunks, strict=True):
+            if name in periodic:
+                if trunk.classical_bases is None or not self.decoder.has_core:
+                    raise ValueError(
+                        f"spectral residuals need a Tucker decoder and a nodal or Fourier trunk along {name}"
+                    )
+                basis = trunk.classical_bases[0]
+                sizes.append(basis.size if basis.nodal else basis.size | 1)
+        return FourierGrid(domain[tuple(periodic)], tuple(sizes))

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float, PRNGKeyArray
 
+from .branch import AbstractBranch
 from .fixed import Fixed
 from .linear import Linear, matmul, uniform
 
@@ -124,7 +125,7 @@ def mix_channels(linear: Linear, x: Float[Array, "channels n *grid"]) -> Float[A
     return y.reshape(-1, *x.shape[1:])
 
 
-class FieldBranch(eqx.Module):
+class FieldBranch(AbstractBranch):
     """Input fields on a grid to the core of a Tucker decoder, whose sizes along the periodic axes are that grid.
 
     **Arguments:**
@@ -164,11 +165,13 @@ class FieldBranch(eqx.Module):
         self.blocks = tuple(FieldBlock(grid, width, reach, waves, key=k) for k in keys)
         self.last = Linear(width, out, zero=True, key=last)
 
-    def __call__(self, code: Mapping[str, Array]) -> Float[Array, "functions size"]:
-        if set(code) != set(self.scales):
-            expected, got = ", ".join(sorted(self.scales)), ", ".join(sorted(code)) or "none"
+    def __call__(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions size"]:
+        if set(sensor_values) != set(self.scales):
+            expected, got = ", ".join(sorted(self.scales)), ", ".join(sorted(sensor_values)) or "none"
             raise ValueError(f"the branch was built for the inputs {expected}; got {got}")
-        x = mix_channels(self.first, jnp.concatenate([self._channels(name, code[name]) for name in sorted(code)]))
+        x = mix_channels(
+            self.first, jnp.concatenate([self._channels(name, sensor_values[name]) for name in sorted(sensor_values)])
+        )
         for block in self.blocks:
             x = block(x)
         return jnp.moveaxis(mix_channels(self.last, x), 0, 1).reshape(x.shape[1], -1)

@@ -5,6 +5,8 @@ conditions of their axis with zero data: a network by subtracting its traces (`c
 being restricted to the functions on which the traces vanish (`bases/orthonormal.py`).
 """
 
+import abc
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -14,7 +16,27 @@ from ..calculus import taylor
 from ..calculus.projectors import Projector
 
 
-class NetworkTrunk(eqx.Module):
+class AbstractTrunk(eqx.Module):
+    """The factors of one axis of a separable model, with their derivatives along it."""
+
+    @property
+    @abc.abstractmethod
+    def classical_bases(self) -> tuple[Basis, ...] | None:
+        """For each field the classical basis whose functions are its factors; None if they are learned or otherwise
+        made. Whitening, spectral residuals and translations are for trunks with classical bases."""
+
+    @abc.abstractmethod
+    def __call__(self, points: Float[Array, " n"], order: int) -> Float[Array, "orders fields rank n"]:
+        """d^m tau / dy^m for m = 0..order, with zero data in the exact conditions of the axis.
+
+        **Arguments:**
+
+        - `points`: coordinates along the axis.
+        - `order`: the highest derivative; `orders` is `order` + 1.
+        """
+
+
+class NetworkTrunk(AbstractTrunk):
     r"""Learned factors: $\tau - \sum_j \ell_j(\tau)\, h_j$, the traces $\ell_j$ of the exact conditions removed.
 
     **Arguments:**
@@ -26,22 +48,26 @@ class NetworkTrunk(eqx.Module):
     network: eqx.Module
     projectors: tuple[Projector | None, ...] = eqx.field(static=True)
 
+    @property
+    def classical_bases(self) -> None:
+        return None
+
     def __call__(self, points: Float[Array, " n"], order: int) -> Float[Array, "orders fields rank n"]:
         n = points.shape[0]
         ends = [trace.at for p in self.projectors if p is not None for trace in p.traces]
         highest = max([order, *(p.order for p in self.projectors if p is not None)])
-        places = jnp.concatenate([points, jnp.asarray(ends, points.dtype)])
-        values = taylor.derivatives(self.network, places, highest)  # pyright: ignore[reportArgumentType]
+        all_points = jnp.concatenate([points, jnp.asarray(ends, points.dtype)])
+        values = taylor.derivatives(self.network, all_points, highest)  # pyright: ignore[reportArgumentType]
         values = jnp.moveaxis(values.reshape(*values.shape[:2], len(self.projectors), -1), 1, -1)
-        edited: list[Array] = []
+        constrained: list[Array] = []
         used = n
         for field, projector in enumerate(self.projectors):
             factors = values[: order + 1, field, :, :n]
             if projector is not None:
                 factors = factors - self._traces(values[:, field], projector, points, order, used)
                 used += len(projector.traces)
-            edited.append(factors)
-        return jnp.stack(edited, axis=1)
+            constrained.append(factors)
+        return jnp.stack(constrained, axis=1)
 
     def _traces(
         self, values: Float[Array, "orders rank _"], projector: Projector, points: Array, order: int, start: int
@@ -57,13 +83,19 @@ class NetworkTrunk(eqx.Module):
         return jnp.stack([jnp.broadcast_to(r, shape) for r in removed])
 
 
-class BasisTrunk(eqx.Module):
-    """Fixed factors: classical functions of one variable, one basis for each field (their conditions may differ)."""
+class BasisTrunk(AbstractTrunk):
+    """Fixed factors: classical functions of one variable.
+
+    **Arguments:**
+
+    - `bases`: one for each field, as their conditions may differ; all of the same size.
+    """
 
     bases: tuple[Basis, ...] = eqx.field(static=True)
 
+    @property
+    def classical_bases(self) -> tuple[Basis, ...]:
+        return self.bases
+
     def __call__(self, points: Float[Array, " n"], order: int) -> Float[Array, "orders fields rank n"]:
         return jnp.stack([jnp.swapaxes(basis(points, order), 1, 2) for basis in self.bases], axis=1)
-
-
-Trunk = NetworkTrunk | BasisTrunk

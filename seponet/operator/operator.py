@@ -14,9 +14,7 @@ from jaxtyping import Array
 
 from .._precision import in_precision_of, is_double
 from .._text import did_you_mean
-from ..calculus.basis_values import JointValues, SeparableValues
 from ..calculus.collocation import Nodes, make_collocation, quadrature_nodes
-from ..calculus.potentials import PotentialValues
 from ..equations.problem import Problem
 from ..equations.symbols import Symbol
 from ..functions import Functions
@@ -235,23 +233,29 @@ class Operator:
             )
 
     def basis(self, points: int = 201) -> dict[str, xr.DataArray]:
-        """The basis functions: for each axis its factors (field or potential, k, axis). A DeepONet's depend on all
-        axes together, so there is one entry, (field, k, axes...), named after all of them."""
+        """The basis functions on a uniform grid.
+
+        **Arguments:**
+
+        - `points`: how many along each axis.
+
+        **Returns:** for each axis its factors, with dimensions (field or potential, k, axis). A DeepONet's functions
+        depend on all axes together, so there is one entry, (field, k, axes...), named after all of them.
+        """
         domain = self.problem.domain
         coordinates = {name: np.linspace(axis.lower, axis.upper, points) for name, axis in domain.axes}
         with in_precision_of(self.model):
             where, _ = locate(domain, coordinates)
-            table = self.model.basis_values(where, where, {None: frozenset({()})})[None]
-        fields = {"field": list(self.problem.fields)}
-        if isinstance(table, PotentialValues):
-            table, fields = table.inner, {"potential": list(range(table.potentials.count))}
-        if isinstance(table, SeparableValues):
-            factors = {name: np.asarray(t[0]) for name, t in zip(domain, table.tables, strict=True) if t is not None}
-            return {n: xr.DataArray(v, fields | {n: coordinates[n]}, (*fields, "k", n)) for n, v in factors.items()}
-        if isinstance(table, JointValues):
-            dims = ("field", "k", *domain)
-            return {",".join(domain): xr.DataArray(np.asarray(table.tables[0]), fields | coordinates, dims)}
-        raise ValueError(f"a {type(self.model).__name__} evaluates its trunk for each function and keeps no basis")
+            values = self.model.basis_values(where, where, {None: frozenset({()})})[None]
+        factors = values.factors(domain.names)
+        if factors is None:
+            raise ValueError(f"a {type(self.model).__name__} evaluates its trunk for each function and keeps no basis")
+        arrays: dict[str, xr.DataArray] = {}
+        for axes, functions in factors.values.items():
+            owners = self.problem.fields if factors.owner == "field" else range(functions.shape[0])
+            labels = {factors.owner: list(owners)} | {name: coordinates[name] for name in axes}
+            arrays[",".join(axes)] = xr.DataArray(np.asarray(functions), labels, (factors.owner, "k", *axes))
+        return arrays
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the operator to a new folder: `operator.json` and `arrays.npz`. No pickle; whole or not at all."""

@@ -14,12 +14,11 @@ from ..bases.quadrature import quadrature
 from ..calculus.collocation import Collocation
 from ..locations import Evaluable
 from ..losses.linearised import gram
-from ..losses.spectral import SpectralResidual, fourier_grid_of
+from ..losses.spectral import SpectralResidual
 from ..nn.coefficient_maps import ModalScaling, Whitening
 from ..nn.fixed import Fixed
 from ..nn.model import OperatorNetwork
 from ..nn.seponet import SepONet
-from ..nn.trunks import BasisTrunk
 from .config import TrainConfig
 from .step import TrainStep
 
@@ -45,8 +44,8 @@ def whiten(
     """
     if kind not in ("diagonal", "full"):
         raise ValueError(f'whitening is "diagonal" or "full"; got {kind!r}')
-    found = eqx.filter_jit(gram)(model, inputs, collocation, weights, diagonal=kind == "diagonal")
-    matrix = np.asarray(found, np.float64)
+    average = eqx.filter_jit(gram)(model, inputs, collocation, weights, diagonal=kind == "diagonal")
+    matrix = np.asarray(average, np.float64)
     diagonal = matrix if kind == "diagonal" else np.diagonal(matrix)
     if not np.all(diagonal > 0):
         dead = int(np.argmin(diagonal))
@@ -65,22 +64,26 @@ def whiten(
 
 
 def modal_weights(model: SepONet) -> Float[np.ndarray, "components *half_grid"]:
-    """One over what a wave of a component does to the equations' highest derivatives along the lines.
+    """The inverse of the effect that each Fourier mode of each component of the core has on the residual.
 
-    With the time derivative dominating, c = z / (gain of the potentials |d/dt of the basis function|) gives every
-    component of z about the same effect on the residual.
+    The effect is estimated by the highest derivatives along the axes that are not periodic: with the time derivative
+    dominating, c = z / (gain of the potentials |d/dt of the basis function|) gives every component of z about the same.
+
+    **Returns:** on the coefficients of a real FFT of the core, which has one component for each potential and each
+    product of basis functions of the other axes; zero for modes that the residual does not see.
     """
-    torus = fourier_grid_of(model)
-    domain, made = model.problem.domain, model.potentials
+    torus = model.fourier_grid()
+    domain, potentials = model.problem.domain, model.potentials
     scale = np.ones((1, 1))
     for name, trunk in zip(domain.names, model.trunks, strict=True):
         if name not in torus.domain:
             axis, m = domain.axis(name), model.problem.highest_order(name)
             points, weights = quadrature(axis, 64)
-            basis = trunk.bases[0]  # pyright: ignore[reportAttributeAccessIssue]
-            norms = np.sqrt(weights @ basis.table(points, m)[m] ** 2 / axis.length)
+            if trunk.classical_bases is None:
+                raise ValueError(f"modal weights need fixed basis functions; the trunk along {name} is learned")
+            norms = np.sqrt(weights @ trunk.classical_bases[0].table(points, m)[m] ** 2 / axis.length)
             scale = (scale[:, :, None] / norms).reshape(1, -1)
-    gain = np.ones((1,) * len(torus.sizes)) if made is None else made.gain(torus.wavenumbers())
+    gain = np.ones((1,) * len(torus.sizes)) if potentials is None else potentials.gain(torus.wavenumbers())
     gain = np.broadcast_to(gain, (*torus.sizes[:-1], torus.sizes[-1] // 2 + 1))
     count = model.coefficient_shape()[0]
     rows = np.repeat(scale, count, axis=0).reshape(-1, *(1,) * gain.ndim)
@@ -100,7 +103,8 @@ def scale_modes(
     weights: Float[Array, " terms"],
     amplitude: float,
 ) -> Any:
-    """With a `ModalScaling`; outputs of size 1 / `amplitude` can cancel what the lift leaves of the equations.
+    """The model with a `ModalScaling` between its branch and its coefficients: outputs of size 1 / `amplitude` can
+    cancel what the lift leaves of the equations.
 
     **Arguments:**
 
@@ -109,13 +113,13 @@ def scale_modes(
     functions = len(next(iter(inputs.values())))  # pyright: ignore[reportArgumentType]
     left = eqx.filter_jit(galerkin.table)(model, inputs, collocation, None, functions)
     size = float(jnp.sqrt(jnp.mean(jnp.sum(weights[:, None] * left, axis=0))))
-    scaling = ModalScaling(Fixed(jnp.asarray(amplitude * size * modal_weights(model))), fourier_grid_of(model).sizes)
+    scaling = ModalScaling(Fixed(jnp.asarray(amplitude * size * modal_weights(model))), model.fourier_grid().sizes)
     return eqx.tree_at(lambda m: m.whitening, model, scaling, is_leaf=lambda leaf: leaf is None)
 
 
 def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> OperatorNetwork:
     """Whitening by the average over a sample of functions, with the weights of the loss."""
-    if not all(isinstance(trunk, BasisTrunk) for trunk in getattr(model, "trunks", (None,))):
+    if not model.has_fixed_basis:
         raise ValueError(
             f"train.whitening = {config.whitening!r} scales the coefficients of fixed basis functions, and the trunks "
             'of this model are learned; set model.trunk = "classical" or train.whitening = "none"'
