@@ -140,6 +140,7 @@ def test_several_inputs_enter_the_branch():
         (Wave, {"encoder": "pcaa"}, "did you mean 'pca'"),
         (Wave, {"branch": "cnn"}, "exactly one input"),
         (Poisson, {"trunk_activation": "sin"}, "sine"),
+        (Poisson, {"trunk_activation": "gelu_exact"}, r"no activation 'gelu_exact' \(did you mean 'gelu'\?\)"),
     ],
 )
 def test_a_mistake_in_a_configuration_is_explained(kind, config, sentence):

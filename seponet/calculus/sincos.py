@@ -16,10 +16,10 @@ COSINE = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
 
 @jax.custom_jvp
 def sin_cos(x: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-    """Both, to about 1e-7 for |x| < 8000 in float32; other types take the compiler's own, which is exact everywhere but
-    five times slower on CPUs.
+    """Sine and cosine of every entry, to about 1e-7 for |x| < 8000 in float32. Other types take the compiler's own,
+    which are exact everywhere but five times slower on CPUs.
 
-    They are held: the compiler would compute them again in every loop that reads them.
+    The barrier keeps both in memory: without it the compiler computes them again in every loop that reads them.
     """
     both = _reduced(x) if x.dtype == np.float32 else (jnp.sin(x), jnp.cos(x))
     return jax.lax.optimization_barrier(both)

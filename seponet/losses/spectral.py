@@ -32,7 +32,9 @@ from .pointwise import Losses
 
 @dataclass(frozen=True)
 class SpectralResidual:
-    """The spectral residuals of SepONets.
+    """The residuals of a SepONet, measured in Fourier space along its periodic axes.
+
+    It asks a model for more than `calculus.model.Model` has: its trunks and potentials.
 
     **Arguments:**
 
@@ -42,7 +44,7 @@ class SpectralResidual:
     smoothing: float | Mapping[str, float] = 0.0
 
     def check(self, model: Model, methods: Sequence[str]) -> None:
-        """Whether a model has a spectral residual, on points drawn by `methods`."""
+        """A `ValueError` if a model has no spectral residual, on points drawn by the sampling `methods` of its axes."""
         model.fourier_grid()
         soft = [term.name for term in model.problem.terms(model.exact) if term.face is not None]
         if soft:
@@ -63,7 +65,14 @@ class SpectralResidual:
         coefficients: Float[Array, "functions potentials *_"] | None,
         functions: int,
     ) -> Float[Array, "terms functions"]:
-        """The mean squared residuals of each equation and function; without coefficients those of the lift alone."""
+        """The mean squared residuals of each equation and function.
+
+        **Arguments:**
+
+        - `collocation`: a grid, uniform along the periodic axes.
+        - `coefficients`: of the basis functions; None takes the lift alone.
+        - `functions`: how many, for inputs that don't tell.
+        """
         grid = collocation.where
         if not isinstance(grid, Grid):
             raise ValueError("a spectral residual lives on a grid; got scattered points")
@@ -114,7 +123,12 @@ class SpectralResidual:
 
 
 class _Series:
-    """The Fourier series of a model's potentials on the lines' points, and of their derivatives along the lines."""
+    """The Fourier series, along the periodic axes, of a model's potentials and of their derivatives along the others.
+
+    - `lines`: the axes that are not periodic; `tables` has their factors at the points of the grid.
+    - `core`: the coefficients, as values on the FFT grid `torus`, `[functions, potentials, *line ranks, *torus sizes]`.
+    - `known`: series that were computed already, by potential and derivative along the lines.
+    """
 
     def __init__(self, model: SepONet, grid: Grid, coefficients: Array) -> None:
         self.model, self.torus = model, model.fourier_grid()
@@ -136,7 +150,7 @@ class _Series:
         self.known: dict[tuple[int, MultiIndex], Array] = {}
 
     def contract(self, atom: Combination, fine: FourierGrid) -> Array | None:
-        """An atom on a finer grid; None if it vanishes identically."""
+        """A sum of derivatives of fields on a finer grid, `[functions, *grid]`; None if it vanishes identically."""
         sums: dict[tuple[int, MultiIndex], dict[MultiIndex, float]] = {}
         fields, potentials = self.model.problem.fields, self.model.potentials
         for symbol, c in atom:

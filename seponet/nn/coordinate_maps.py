@@ -108,11 +108,12 @@ class Chain(eqx.Module):
 
     def __check_init__(self) -> None:
         for first, second in zip(self.modules, self.modules[1:], strict=False):
-            given, wanted = getattr(first, "out_size", None), getattr(second, "in_size", None)
-            if given is not None and wanted is not None and given != wanted:
+            # Modules may be any callables; those that know their sizes are checked.
+            out_size, in_size = getattr(first, "out_size", None), getattr(second, "in_size", None)
+            if out_size is not None and in_size is not None and out_size != in_size:
                 raise ValueError(
-                    f"{type(first).__name__} returns {given} features and {type(second).__name__} expects {wanted}; "
-                    "make the two sizes agree"
+                    f"{type(first).__name__} returns {out_size} features and {type(second).__name__} expects "
+                    f"{in_size}; make the two sizes agree"
                 )
 
     def __call__(self, x: Float[Array, "*n in"]) -> Float[Array, "*n out"]:

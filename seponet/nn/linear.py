@@ -1,4 +1,4 @@
-"""Random starts for weights."""
+"""Affine layers and their random starts."""
 
 import math
 from functools import partial

@@ -76,20 +76,20 @@ class RepeatedValues(eqx.Module):
     **Arguments:**
 
     - `trunk`: a network `[..., axes] -> [..., fields * rank]`.
-    - `places`, `weights`: weighted points, one set of them or the two sides of a jump.
+    - `points`, `weights`: weighted points, one set of them or the two sides of a jump.
     - `shape`: of the location.
     """
 
     trunk: Callable[[Array], Array]
-    places: tuple[Points, ...]
+    points: tuple[Points, ...]
     weights: tuple[float, ...] = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
 
     def contract(self, coefficients: Array, field: int, combination: Sequence[tuple[float, MultiIndex]]) -> Array:
         functions, fields, rank = coefficients.shape
         total = jnp.zeros((functions, *self.shape), coefficients.dtype)
-        for weight, points in zip(self.weights, self.places, strict=True):
-            repeated = tuple(jnp.broadcast_to(p[None], (functions, p.shape[0])) for p in points.points)
+        for weight, local in zip(self.weights, self.points, strict=True):
+            repeated = tuple(jnp.broadcast_to(p[None], (functions, p.shape[0])) for p in local.points)
 
             def solution(*y: Array) -> Array:
                 basis = self.trunk(jnp.stack(y, axis=-1)).reshape(*y[0].shape, fields, rank)[:, :, field]
@@ -99,26 +99,26 @@ class RepeatedValues(eqx.Module):
                 derivative = solution
                 for name, m in alpha:
                     for _ in range(m):
-                        derivative = _reverse(derivative, points.names.index(name))
+                        derivative = _reverse(derivative, local.names.index(name))
                 total = total + weight * c * derivative(*repeated).reshape(total.shape)
         return total
 
     def flops(self, field: int, combination: Sequence[tuple[float, MultiIndex]]) -> int:
-        # A pass through the trunk for every pair of a function and a point, about doubled by each derivative.
+        # A pass through the trunk for every pair of a function and a point, about tripled by each derivative.
         passes = sum(3 ** sum(m for _, m in alpha) for _, alpha in combination)
-        return 2 * _weights(self.trunk) * math.prod(self.shape) * passes * len(self.places)
+        return 2 * _weights(self.trunk) * math.prod(self.shape) * passes * len(self.points)
 
     def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "RepeatedValues"]:
-        names = self.places[0].names
-        rows = tuple(jnp.moveaxis(p.reshape(self.shape), axis, 0) for points in self.places for p in points.points)
-        return rows, RepeatedValues(self.trunk, (Points(names, ()),) * len(self.places), self.weights, ())
+        names = self.points[0].names
+        rows = tuple(jnp.moveaxis(p.reshape(self.shape), axis, 0) for local in self.points for p in local.points)
+        return rows, RepeatedValues(self.trunk, (Points(names, ()),) * len(self.points), self.weights, ())
 
     def join(self, rows: tuple[Array, ...], axis: int = 0) -> "RepeatedValues":
-        names, axes = self.places[0].names, len(self.places[0].names)
+        names, axes = self.points[0].names, len(self.points[0].names)
         laid = tuple(jnp.moveaxis(r, 0, axis) for r in rows)
         flat = tuple(r.reshape(-1) for r in laid)
-        places = tuple(Points(names, flat[i * axes : (i + 1) * axes]) for i in range(len(self.places)))
-        return RepeatedValues(self.trunk, places, self.weights, laid[0].shape)
+        points = tuple(Points(names, flat[i * axes : (i + 1) * axes]) for i in range(len(self.points)))
+        return RepeatedValues(self.trunk, points, self.weights, laid[0].shape)
 
     def ranks(self) -> None:
         return None

@@ -24,7 +24,8 @@ class SepONet(OperatorNetwork):
     with another decoder.
 
     Without inputs, the coefficients are constants and this is a separable PINN. `nn.build` makes one from a
-    configuration; any `AbstractTrunk`, `AbstractDecoder` or `AbstractBranch` can be put in its place.
+    configuration; trunks, decoders, branches and coefficient maps of your own are subclasses of `AbstractTrunk`,
+    `AbstractDecoder`, `AbstractBranch` and `AbstractCoefficientMap`.
 
     **Arguments:**
 

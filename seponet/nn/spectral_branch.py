@@ -4,9 +4,9 @@ Every block filters each channel in Fourier space and mixes channels point by po
 
 $$x \mapsto x + W_2\,(a \odot \mathrm{gelu}(b)), \qquad (a, b) = W_1 (g * x) + c,$$
 
-where the transform of the filter g is that of a small kernel (what happens nearby) plus free numbers for the longest
-waves (what acts from afar, like a pressure). A filter commutes with translations, and so does the branch: a structure
-that needs no data to be learned.
+where the transform of the filter g is that of a small kernel (what happens nearby) plus free numbers for the modes of
+low wavenumber (what acts from afar, like a pressure). A filter commutes with translations, and so does the branch: a
+structure that needs no data to be learned.
 
 Channels stand first, `[channels, n, *grid]`: the transforms then run over the last axes, and a mixing is one product of
 matrices, in both directions of differentiation.
@@ -27,14 +27,14 @@ from .linear import Linear, matmul, uniform
 
 
 class SpectralFilter(eqx.Module):
-    """One filter for each channel of `[channels, n, *grid]`.
+    """A periodic convolution of each channel of `[channels, n, *grid]` with a filter of its own.
 
     **Arguments:**
 
     - `grid`: points along each of the periodic axes.
     - `channels`: how many.
     - `reach`: the kernel has 2 reach + 1 points along each axis.
-    - `waves`: up to this many waves along each axis have free multipliers.
+    - `waves`: the highest wavenumber along each axis whose modes have free multipliers.
     - `key`: for the initialisation.
     """
 
@@ -52,7 +52,7 @@ class SpectralFilter(eqx.Module):
     def multipliers(self) -> Array:
         """The transform of the filters, `[channels, *half grid]`."""
         near, far = self.kernel.shape[1:], self.low.shape[1:-1]
-        # Centred: the kernel's middle stands at the origin, and the waves of one sign at the end of an axis.
+        # Centred: the kernel's middle stands at the origin, and negative wavenumbers at the end of an axis.
         widths = [(0, n - m) for n, m in zip(self.grid, near, strict=True)]
         kernel = jnp.pad(self.kernel, [(0, 0), *widths])
         kernel = jnp.roll(kernel, [-(m // 2) for m in near], range(1, kernel.ndim))
@@ -70,7 +70,7 @@ class SpectralFilter(eqx.Module):
 def convolve(
     x: Float[Array, "channels n *grid"], multipliers: Complex[Array, "channels *half"]
 ) -> Float[Array, "channels n *grid"]:
-    """Periodic convolution by a filter whose transform is given.
+    """Periodic convolution with filters whose transforms are `multipliers`.
 
     Its derivative is of the same kind, and needs three real transforms; that of `rfftn` as it is would take complex
     ones.
@@ -89,7 +89,7 @@ def _convolve_back(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array,
     grid = cotangent.shape[2:]
     axes = tuple(range(2, cotangent.ndim))
     back = jnp.fft.rfftn(cotangent, axes=axes)
-    # Half of the series stands for all of it.
+    # A real transform holds one of each pair of conjugate modes, so all but those without a partner count twice.
     last = grid[-1] // 2 + 1
     counts = np.where((np.arange(last) == 0) | (2 * np.arange(last) == grid[-1]), 1.0, 2.0) / math.prod(grid)
     of_multipliers = jnp.sum(jnp.conj(back) * series, axis=1) * jnp.asarray(counts, back.dtype).reshape(
@@ -134,7 +134,7 @@ class FieldBranch(AbstractBranch):
     - `grid`: points along each of the periodic axes.
     - `out`: fields to return, one for each potential and basis function of the other axes.
     - `width`, `blocks`: channels, and how many blocks.
-    - `reach`, `waves`: of the filters.
+    - `reach`, `waves`: of the filters, see `SpectralFilter`.
     - `key`: for the initialisation. The last layer starts from zero.
     """
 
