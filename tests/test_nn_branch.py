@@ -115,7 +115,7 @@ def test_cnn_moves_with_a_periodic_input(components, grid):
 
     @jax.jit
     def run(values):
-        return network.features(values)
+        return network.feature_maps(values)
 
     values = numbers(2, *network.shape)
     features = run(values)

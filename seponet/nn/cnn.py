@@ -142,7 +142,7 @@ class CNN(AbstractEncoder):
     def size(self) -> int:
         return self.last.out_size
 
-    def features(self, values: Float[Array, "functions *shape"]) -> Float[Array, "functions *coarse channels"]:
+    def feature_maps(self, values: Float[Array, "functions *shape"]) -> Float[Array, "functions *coarse channels"]:
         """The field before it is flattened; on periodic grids it moves with the input."""
         x = values[..., None] if self.components is None else jnp.moveaxis(values, 1, -1)
         x = self.first(x)
@@ -151,5 +151,5 @@ class CNN(AbstractEncoder):
         return x
 
     def __call__(self, values: Float[Array, "functions *shape"]) -> Float[Array, "functions size"]:
-        x = self.features(values)
+        x = self.feature_maps(values)
         return self.last(x.reshape(x.shape[0], -1))
