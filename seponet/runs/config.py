@@ -1,24 +1,18 @@
 """What a run is: a problem with its constants, a recipe and a seed. As a file it is `config.toml`."""
 
 import dataclasses
-import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from .._text import did_you_mean
-from ..operator.class_address import ClassAddress, import_file
-from ..equations.problem import Problem
-from ..problems import find_problem, name_of
-from ..training.recipe import Recipe, flat
-from .recipes import load_recipe
 from .._files import to_toml
-from .problems import address_of
-from .problems import make_problem
-
+from ..equations.problem import Problem
+from ..problems import name_of
+from ..training.recipe import Recipe, flat
+from .problems import address_of, make_problem
+from .recipes import load_recipe
 
 KEYS = ("problem", "recipe", "seed", "constants", "model", "train")
 
@@ -53,9 +47,7 @@ class RunConfig:
         return cls(made, load_recipe(recipe, name_of(made)).changed(settings), seed, label)
 
     @classmethod
-    def read(
-        cls, path: str | Path, seed: int | None = None, changes: Mapping[str, Any] | None = None
-    ) -> "RunConfig":
+    def read(cls, path: str | Path, seed: int | None = None, changes: Mapping[str, Any] | None = None) -> "RunConfig":
         """From a `config.toml`, with another seed or other settings if they are given."""
         content = read_tables(path)
         tables = {name: content[name] for name in ("model", "train") if name in content}

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from .._files import write_text
-from ..training.log import METRICS, read_history
 from ..operator.saving import save_model
-
+from ..training.log import METRICS, read_history
 
 CONFIG, REPORT = "config.toml", "report.json"
 FOLDERS = ("checkpoints", "operator", "figures")

@@ -2,20 +2,15 @@
 
 import dataclasses
 import sys
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from .._text import did_you_mean
-from ..operator.class_address import ClassAddress, import_file
 from ..equations.problem import Problem
+from ..operator.class_address import ClassAddress, import_file
 from ..problems import find_problem, name_of
-from ..training.recipe import Recipe, flat
-from .recipes import load_recipe
-from .._files import to_toml
 
 
 def make_problem(problem: str | type[Problem] | Problem, constants: Mapping[str, Any] | None = None) -> Problem:

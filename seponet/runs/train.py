@@ -9,24 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ..losses.supervised import Data
-from .._text import parse_duration, show_duration
-from .folder import RunFolder
 from .._machine import available_memory, matmul_rate
-from ..evaluation.errors import measure
-from ..operator.operator import Operator
-from ..training.cost import estimate_cost
+from .._text import parse_duration, plain, show_duration
 from ..equations.problem import Problem
+from ..evaluation.errors import measure
+from ..evaluation.report import training_report
+from ..evaluation.testset import load_testset
+from ..losses.supervised import Data
+from ..operator.operator import Operator, load
+from ..training.cost import estimate_cost
+from ..training.loop import TrainingResult, Validate, in_precision_of, prepare, train_model
 from ..training.ranks import resolve_auto
 from ..training.recipe import Recipe
-from .._text import plain
-from ..evaluation.report import training_report
-from .config import RunConfig, read_tables
 from ..training.step import TrainStep
-from ..evaluation.testset import load_testset
-from ..training.loop import TrainingResult, Validate, in_precision_of, prepare, train_model
-from ..operator.operator import load
-
+from .config import RunConfig, read_tables
+from .folder import RunFolder
 
 VALIDATION_FUNCTIONS, VALIDATION_POINTS = 20, 33
 """How many functions are validated on, and the most points along an axis."""
