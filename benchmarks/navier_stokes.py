@@ -148,7 +148,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(arguments.run or Path(folder) / "run")
         if arguments.run is None:
-            seponet.train("navier_stokes", arguments.recipe, seed=arguments.seed, out=out)
+            seponet.train("navier_stokes", arguments.recipe, seed=arguments.seed, out=out, functions=0, figures=False)
         operator, report = seponet.load(out), RunFolder(out).read_report()
     kept = ("recipe", "seed", "steps", "training_seconds", "parameters")
     content = {"machine": machine(), **{key: report.get(key) for key in kept}}

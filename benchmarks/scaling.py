@@ -85,14 +85,14 @@ def prepare(cell: Size) -> tuple[Any, Any]:
     model = nn.build(KNOWN[cell.problem](), recipe.model, key=jax.random.key(0))
     slab = recipe.train.slab or choose_slab(model, cell.functions)
     stepper = TrainStep(model, recipe.train, slab, jax.random.key(1))
-    return stepper, estimate_cost(model, cell.functions, cell.points, slab, stepper)
+    return stepper, estimate_cost(model, cell.functions, cell.points, slab)
 
 
 def predict(cell: Size, finished: Finished) -> Mapping[str, Any] | None:
     """The cost by `plan`, in proportion to the largest measured cell of the same problem and model."""
     from seponet._machine import available_memory, matmul_rate
 
-    _, cost = prepare(cell)
+    stepper, cost = prepare(cell)
     kin = [
         o.result
         for o in finished.values()
@@ -101,7 +101,7 @@ def predict(cell: Size, finished: Finished) -> Mapping[str, Any] | None:
     free = available_memory() or math.inf
     # What separable models need in slabs is flat, so it need not be compiled to be known to fit.
     flat = cell.model.startswith("seponet") and kin
-    size = max(result["temporary_bytes"] for result in kin) if flat else cost.bytes
+    size = max(result["temporary_bytes"] for result in kin) if flat else stepper.memory()
     found = extrapolate(cost.flops, size, kin, matmul_rate())
     if found["bytes"] <= SHARE * free and found["seconds"] <= SLOWEST:
         return None
@@ -132,7 +132,7 @@ def measure(cell: Size) -> Mapping[str, Any]:
     before = peak_memory_bytes()
     stepper, cost = prepare(cell)
     state = stepper.start()
-    run = stepper.run.lower(state, jnp.asarray(1)).compile()
+    run = stepper.compile()
     analysis = run.compiled.memory_analysis()
 
     def steps(state: Any, count: int) -> tuple[Any, float]:

@@ -123,7 +123,7 @@ class Study(Generic[C]):
     def run(self, cells: Sequence[C], budget: float | None = None, quiet: bool = False) -> int:
         """Run cells until the budget is spent; how many were done."""
         # Not imported in the processes of cells, whose memory is measured.
-        from seponet.cli.output import progress_bar
+        from seponet.training.progress import progress_bar
 
         self.prepare(cells)
         deadline = time.monotonic() + (float("inf") if budget is None else budget)

@@ -19,6 +19,7 @@ from seponet.cli import main
 from seponet.cli.evaluate import show_report
 from seponet.operator.operator import Operator
 from seponet.problems import Burgers
+from seponet.training.checkpoints import Checkpoints
 
 ROOT = Path(__file__).parents[1]
 RECIPE = """
@@ -89,7 +90,7 @@ def killed(seponet, environment):
     process = start_long(seponet, environment, "heat", "--recipe", "tiny.toml", "--out", "killed")
     checkpoints = seponet.folder / "killed" / "checkpoints"
     deadline = time.monotonic() + 200
-    while not any(int(p.name) > 1 for p in checkpoints.glob("[0-9]*") if p.name.isdigit()):
+    while not any(step > 1 for step in Checkpoints(checkpoints).steps()):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -239,7 +240,7 @@ def test_the_papers_figures_stand_beside_ours(capsys):
 def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet, capsys):
     refused = fails(capsys, "evaluate", str(killed))
     assert f"not been trained to its end; go on with it: seponet train --resume --out {killed}" in refused
-    newest = max(int(p.name) for p in (killed / "checkpoints").glob("[0-9]*") if p.name.isdigit())
+    newest = max(Checkpoints(killed / "checkpoints").steps())
     again = seponet("train", "--resume", "--out", "killed", "--budget", "1s", "--functions", "0", "--no-figures")
     assert again.returncode == 0, again.stderr
     steps = [json.loads(line)["step"] for line in (killed / "metrics.jsonl").read_text().splitlines()]
@@ -297,7 +298,7 @@ def test_a_run_is_repeated_from_its_configuration_and_an_interrupt_ends_with_a_c
     assert report["interrupted"]
     before = json.loads((finished[0] / "report.json").read_text())
     assert all(report[key] == before[key] for key in ("problem", "recipe", "seed", "constants", "parameters"))
-    assert (seponet.folder / "interrupted" / "checkpoints" / str(report["steps"])).is_dir()
+    assert (seponet.folder / "interrupted" / "checkpoints" / f"{report['steps']}.npz").is_file()
 
 
 def test_corrupt_checkpoints_are_named(finished, tmp_path, capsys):

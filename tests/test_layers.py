@@ -29,8 +29,8 @@ LAYERS = (
     "reference",
     "problems",
     "evaluation",
-    "runs",
     "plots",
+    "runs",
     "cli",
 )
 

@@ -20,6 +20,7 @@ from seponet.evaluation.testset import TestSet
 from seponet.functions import Functions
 from seponet.nn.build import build
 from seponet.nn.config import ModelConfig
+from seponet.operator.operator import load
 from seponet.plots import run
 from seponet.plots.basis import match
 from seponet.plots.panels import arrange, close_periodic_axes, error_over
@@ -27,6 +28,7 @@ from seponet.plots.quantity import compute_quantity
 from seponet.plots.style import save_figure
 from seponet.problems import PROBLEMS, Burgers, Heat, NavierStokes, NonlinearDiffusion
 from seponet.runs.config import RunConfig
+from seponet.runs.figures import plot_run
 from seponet.runs.folder import RunFolder
 from seponet.training.log import read_history
 
@@ -400,13 +402,11 @@ def test_a_run_folder_gets_all_its_pictures(tmp_path: Path, monkeypatch: pytest.
     (folder.path / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in make_history()))
     errors = {name: [0.1, 0.3, 0.2] for name in ("relative_l2", "rmse", "maximum")}
     folder.add_to_report({"reference": "converged", "per_function": errors})
-    made = plots.plot_run(folder.path)
+    made = plot_run(folder, load(folder.path))
     assert {path.name for path in made} == {"history.png", "basis.png", "errors.png", "sample.png", "comparison.png"}
     for path in made:
         assert path.parent == folder.path / "figures"
         assert path.exists()
-    with pytest.raises(ValueError, match="no run"):
-        plots.plot_run(tmp_path / "nowhere")
 
 
 @pytest.mark.usefixtures("unrendered")

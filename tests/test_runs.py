@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import math
 import os
 import tomllib
@@ -35,6 +36,7 @@ TINY = {
     "train": {"steps": 12, "functions": 2, "points": 5, "optimizer": "adam", "normalise": False, "checkpoint": 0.0},
 }
 RECIPE = Recipe.from_dict(TINY)
+BARE = {"functions": 0, "figures": False, "quiet": True}
 
 
 class Decay(Problem):
@@ -52,7 +54,7 @@ class Decay(Problem):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "decay"
-    return out, train(Decay, RECIPE, out=out, seed=3, quiet=True)
+    return out, train(Decay, RECIPE, out=out, seed=3, functions=2, quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +116,7 @@ def test_specification_survives_its_file(tmp_path):
     path.write_text(made.to_toml())
     again = RunConfig.read(path)
     assert again == made
-    assert RunConfig.read(path, seed=8, changes={"train.steps": 40}).differences(made.to_dict()) == [
+    assert RunConfig.read(path, seed=8, changes={"train.steps": 40}).differences(path) == [
         "seed = 7 instead of 8",
         "train.steps = 30 instead of 40",
     ]
@@ -179,7 +181,9 @@ def test_plan_that_does_not_fit_stops_before_training(tmp_path, monkeypatch):
 
 
 def test_run_folder_describes_itself(finished):
-    assert {"config.toml", "metrics.jsonl", "checkpoints", "operator", "report.json"} == set(os.listdir(finished))
+    files = {"config.toml", "metrics.jsonl", "checkpoints", "operator", "report.json", "figures"}
+    assert files == set(os.listdir(finished))
+    assert "history.png" in os.listdir(finished / "figures")
     report = json.loads((finished / "report.json").read_text())
     assert report["steps"] == 12
     assert report["seed"] == 3
@@ -187,6 +191,8 @@ def test_run_folder_describes_itself(finished):
     assert report["problem"] == f"{Path(__file__).resolve()}:Decay"
     assert report["training_seconds"] > 0
     assert report["peak_memory_bytes"] > 10**8
+    assert report["functions"] == 2
+    assert report["residuals"]["equation"]["max"] >= report["residuals"]["equation"]["mean"] > 0
     assert report["versions"]["jax"] == jax.__version__
     assert report["machine"]["cores"] >= 1
     assert RunConfig.read(finished / "config.toml") == RunConfig(Decay(), RECIPE, 3, "custom")
@@ -197,6 +203,57 @@ def test_loaded_operator_is_the_trained_one(trained):
     u = np.sin(3 * np.linspace(0, 1, 12))
     grid = {"t": np.linspace(0, 1, 4), "x": np.linspace(0, 1, 5)}
     np.testing.assert_allclose(load(out).predict(u, **grid), operator.predict(u, **grid), rtol=1e-12)
+
+
+def test_a_trained_operator_is_evaluated_and_drawn_from_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "load", None)
+    monkeypatch.setattr("seponet.operator.operator.Operator.load", None)
+    train(Decay, RECIPE, out=tmp_path / "run", functions=2, set={"train.steps": 2}, quiet=True)
+    assert (tmp_path / "run" / "figures" / "history.png").exists()
+
+
+def test_pictures_that_fail_are_said_and_the_run_is_complete(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(run, "plot_run", None)
+    train(Decay, RECIPE, out=tmp_path / "run", functions=0, set={"train.steps": 2}, quiet=True)
+    assert "the run is complete, but its pictures failed: TypeError" in caplog.text
+    assert load(tmp_path / "run").problem == Decay()
+
+
+def test_checkpoints_of_an_earlier_version_are_refused_and_kept(tmp_path):
+    out = tmp_path / "run"
+    RunFolder(out).create(RunConfig(Decay(), RECIPE, 0, "custom").to_toml())
+    (out / "checkpoints" / "7").mkdir(parents=True)
+    with pytest.raises(ValueError, match="in Orbax's format, which this one doesn't read; finish the run with that"):
+        train(Decay, RECIPE, out=out, resume=True, **BARE)
+    assert (out / "checkpoints" / "7").exists()
+
+
+def test_messages_go_to_whoever_listens_and_to_the_screen_otherwise(capsys):
+    logger = logging.getLogger("seponet")
+    before = (logger.level, list(logger.handlers), logger.propagate)
+    messages: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    few = {"train.steps": 2}
+    logger.propagate = False  # pytest listens to the root
+    try:
+        train(Decay, RECIPE, set=few)
+        shown = capsys.readouterr().err
+        assert "contractions a step" in shown
+        assert "step 2/2" in shown
+        train(Decay, RECIPE, set=few, quiet=True)
+        assert capsys.readouterr().err == ""
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        train(Decay, RECIPE, set=few)
+        assert "contractions a step" not in capsys.readouterr().err
+        assert "contractions a step" in messages[0]
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        assert (logger.level, logger.handlers) == before[:2]
+    finally:
+        logger.setLevel(before[0])
+        logger.handlers, logger.propagate = before[1], before[2]
 
 
 def test_existing_run_is_kept_unless_told(finished, tmp_path):
@@ -219,22 +276,22 @@ def test_existing_run_is_kept_unless_told(finished, tmp_path):
 
 
 def test_resuming_a_complete_run_trains_no_more(finished, monkeypatch):
-    monkeypatch.setattr(run, "train_model", None)
-    operator = train(Decay, RECIPE, out=finished, seed=3, resume=True, quiet=True)
+    monkeypatch.setattr(run, "Trainer", None)
+    operator = train(Decay, RECIPE, out=finished, seed=3, resume=True, functions=0, figures=False, quiet=True)
     assert operator.problem == Decay()
 
 
 def test_budget_stops_and_resume_completes_then_overwrite_begins_anew(tmp_path):
     out = tmp_path / "run"
-    operator = train(Decay, RECIPE, out=out, budget="0s", quiet=True)
+    operator = train(Decay, RECIPE, out=out, budget="0s", **BARE)
     report = RunFolder(out).read_report()
     assert report["steps"] < 12
     assert report["interrupted"]
     (out / "notes.txt").write_text("mine")
-    train(Decay, RECIPE, out=out, resume=True, quiet=True)
+    train(Decay, RECIPE, out=out, resume=True, **BARE)
     report = RunFolder(out).read_report()
     assert (report["steps"], report["interrupted"]) == (12, False)
-    train(Decay, RECIPE, out=out, overwrite=True, budget="0s", quiet=True)
+    train(Decay, RECIPE, out=out, overwrite=True, budget="0s", **BARE)
     assert RunFolder(out).read_report()["steps"] < 12
     assert (out / "notes.txt").read_text() == "mine"
     assert operator.problem == load(out).problem
@@ -249,7 +306,7 @@ def test_run_without_checkpoint_begins_anew(tmp_path):
         load(out)
     (out / "metrics.jsonl").write_text('{"step": 9, "loss": 1.0}\n{"st')
     assert RunFolder(out).last_metrics()["step"] == 9
-    train(Decay, RECIPE, out=out, resume=True, quiet=True)
+    train(Decay, RECIPE, out=out, resume=True, **BARE)
     steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(steps)
 

@@ -1,5 +1,6 @@
 """Training: reproducible, restartable, never silently ruined."""
 
+import errno
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from zoo import AllenCahn, KdV, Plate
 from seponet import nn
 from seponet.losses.supervised import Data
 from seponet.training.checkpoints import Checkpoints
-from seponet.training.loop import Diverged, describe, prepare, train_model
+from seponet.training.loop import Diverged, Trainer, prepare, train_model
 from seponet.training.recipe import Recipe
 from seponet.training.state import Record
 from seponet.training.step import TrainStep
@@ -217,7 +218,7 @@ def test_resumed_equals_uninterrupted(tmp_path, changes):
     whole = train_model(AllenCahn(), made, folder=tmp_path, quiet=True)
     (tmp_path / "two").mkdir()
     part = train_model(AllenCahn(), made, folder=tmp_path / "two", validate=interrupt_at(2), quiet=True)
-    assert part.interrupted
+    assert part.end == "interrupt"
     assert 0 < part.steps < 12
     rest = train_model(AllenCahn(), made, folder=tmp_path / "two", resume=True, quiet=True)
     assert rest.history[0]["step"] > part.steps
@@ -252,23 +253,21 @@ def test_killed_at_any_moment_a_run_goes_on_from_a_whole_checkpoint(tmp_path):
         newest = max(seen, default=0)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and process.poll() is None:
-            steps = [int(p.name) for p in (tmp_path / "checkpoints").glob("[0-9]*") if p.name.isdigit()]
-            if max(steps, default=0) > newest:
+            if max(Checkpoints(tmp_path / "checkpoints").steps(), default=0) > newest:
                 break
             time.sleep(0.02)
         assert process.poll() is None
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        seen.append(max(int(p.name) for p in (tmp_path / "checkpoints").glob("[0-9]*") if p.name.isdigit()))
+        seen.append(max(Checkpoints(tmp_path / "checkpoints").steps()))
     made = recipe(train__steps=1_000_000, train__checkpoint=0.0)
     reference = stepper_like_train(AllenCahn(), made)
-    checkpoints = sorted(int(p.name) for p in (tmp_path / "checkpoints").glob("[0-9]*") if p.name.isdigit())
-    assert checkpoints
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
     state = reference.start()
-    step = checkpoints[-1]
+    step = checkpoints.steps()[-1]
     expected, _ = reference.run(state, jnp.asarray(step))
-    found = Checkpoints(tmp_path / "checkpoints", describe(AllenCahn(), made, 0)).restore(state)
+    found = checkpoints.restore(state)
     assert found is not None
     got_step, got, _ = found
     assert got_step == step
@@ -280,34 +279,69 @@ def stepper_like_train(problem, made):
     return TrainStep(nn.build(problem, made.model, key=for_model), made.train, made.train.slab, for_steps)
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_said(tmp_path, caplog):
+@pytest.mark.parametrize("damage", ["cut", "emptied", "one byte"])
+def test_a_damaged_checkpoint_is_passed_over_and_said(tmp_path, caplog, damage):
     state = {"w": jnp.arange(4.0)}
-    checkpoints = Checkpoints(tmp_path, {"a": 1}, keep=3)
+    checkpoints = Checkpoints(tmp_path, keep=3)
     for step in (1, 2):
         checkpoints.save(step, {"w": state["w"] * step}, 1.0, 0.0)
-    for file in (tmp_path / "2" / "state").rglob("*"):
-        if file.is_file():
-            file.write_bytes(file.read_bytes()[:5])
-    again = Checkpoints(tmp_path, {"a": 1}, keep=3)
+    whole = checkpoints.path(2).read_bytes()
+    at = whole.index(np.arange(0.0, 8.0, 2.0).tobytes()) + 20
+    damaged = {"cut": whole[: len(whole) // 2], "emptied": b"", "one byte": whole[:at] + b"x" + whole[at + 1 :]}
+    checkpoints.path(2).write_bytes(damaged[damage])
+    again = Checkpoints(tmp_path, keep=3)
     found = again.restore(state)
     assert found is not None
     assert found[0] == 1
     np.testing.assert_array_equal(found[1]["w"], np.arange(4.0))
     assert "checkpoint 2 can't be read" in caplog.text
+    # The run comes to step 2 again, and mends it.
+    again.save(2, {"w": state["w"] * 2}, 1.0, 0.0)
+    mended = Checkpoints(tmp_path).restore(state)
+    assert mended is not None
+    assert mended[0] == 2
 
 
-def test_a_checkpoint_of_another_configuration_is_refused(tmp_path):
-    Checkpoints(tmp_path, {"train.steps": 5, "seed": 0}).save(1, {"w": jnp.ones(2)}, 1.0, 0.0)
-    other = Checkpoints(tmp_path, {"train.steps": 9, "seed": 0})
-    with pytest.raises(ValueError, match=r"train\.steps is 9 here and 5 there"):
-        other.restore({"w": jnp.ones(2)})
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        ({"w": np.ones(3)}, r"float64\[2\] instead of float64\[3\]"),
+        ({"w": np.ones(2, np.float32)}, r"float64\[2\] instead of float32\[2\]"),
+        ({"w": np.ones(2), "x": np.ones(2)}, "1 arrays instead of 2"),
+    ],
+)
+def test_a_checkpoint_of_another_model_is_refused(tmp_path, other, difference):
+    Checkpoints(tmp_path).save(1, {"w": jnp.ones(2)}, 1.0, 0.0)
+    with pytest.raises(ValueError, match=f"is of another model or precision: it has {difference}. Resume with the"):
+        Checkpoints(tmp_path).restore(jax.tree.map(jnp.asarray, other))
 
 
 def test_the_best_checkpoint_outlives_newer_ones(tmp_path):
-    checkpoints = Checkpoints(tmp_path, {}, keep=1)
     for step, error in ((1, 0.5), (2, 0.1), (3, 0.4), (4, 0.3)):
-        checkpoints.save(step, {"w": jnp.ones(2)}, error, 0.0)
-    assert sorted(checkpoints.manager.all_steps()) == [2, 4]
+        # Also when the run was resumed in between.
+        Checkpoints(tmp_path, keep=1).save(step, {"w": jnp.ones(2)}, error, 0.0)
+    assert Checkpoints(tmp_path).steps() == [2, 4]
+
+
+def test_what_a_killed_run_left_half_written_is_removed(tmp_path):
+    (tmp_path / ".7-abc.npz").write_bytes(b"half")
+    Checkpoints(tmp_path).save(8, {"w": jnp.ones(2)}, 1.0, 0.0)
+    assert os.listdir(tmp_path) == ["8.npz"]
+
+
+def test_a_disk_that_fills_up_while_a_checkpoint_is_written_leaves_those_before_it(tmp_path, monkeypatch):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, {"w": jnp.ones(2)}, 1.0, 0.0)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        OSError, match=r"checkpoint 2 can't be written to .* \(.*No space left.*those before it"
+    ):
+        checkpoints.save(2, {"w": jnp.ones(2)}, 1.0, 0.0)
+    assert os.listdir(tmp_path) == ["1.npz"]
 
 
 def test_lbfgs_lowers_the_loss_of_a_problem_without_inputs():
@@ -332,7 +366,7 @@ def test_ctrl_c_ends_cleanly_with_a_checkpoint(tmp_path):
     result = train_model(AllenCahn(), made, folder=tmp_path, validate=interrupt_at(1), quiet=True)
     assert result.interrupted
     assert 0 < result.steps < 10_000
-    assert (tmp_path / "checkpoints" / str(result.steps)).exists()
+    assert (tmp_path / "checkpoints" / f"{result.steps}.npz").exists()
 
 
 def test_float64_on_request_and_float32_by_default():
@@ -385,7 +419,7 @@ def test_a_loss_of_zero_is_no_divergence(monkeypatch):
         return run(state, steps)[0], Record(jnp.zeros(()), jnp.zeros(len(made.terms)), jnp.asarray(True))
 
     monkeypatch.setattr(made, "run", solved)
-    assert train_model(AllenCahn(), recipe(train__steps=3), stepper=made, quiet=True).steps == 3
+    assert Trainer(made, quiet=True).train().steps == 3
 
 
 def test_weights_of_unknown_terms_are_rejected():
@@ -398,20 +432,20 @@ def test_an_interrupt_waits_until_a_checkpoint_is_written(tmp_path, monkeypatch,
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    checkpoints = Checkpoints(tmp_path, {})
-    write = checkpoints.manager.save
+    checkpoints = Checkpoints(tmp_path)
+    write = np.savez
 
-    def interrupted(*given, **options):
+    def interrupted(*files, **arrays):
         signal.raise_signal(which)
-        return write(*given, **options)
+        return write(*files, **arrays)
 
-    monkeypatch.setattr(checkpoints.manager, "save", interrupted)
+    monkeypatch.setattr(np, "savez", interrupted)
     before = signal.signal(which, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
             checkpoints.save(3, {"w": jnp.arange(4.0)}, 1.0, 0.0)
     finally:
         signal.signal(which, before)
-    found = Checkpoints(tmp_path, {}).restore({"w": jnp.zeros(4)})
+    found = Checkpoints(tmp_path).restore({"w": jnp.zeros(4)})
     assert found is not None
     np.testing.assert_array_equal(found[1]["w"], np.arange(4.0))

@@ -2,13 +2,25 @@
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from .parser import parse
+
+COMMANDS = {
+    "bench": ("bench", "bench_command"),
+    "evaluate": ("evaluate", "evaluate_command"),
+    "info": ("show", "info_command"),
+    "list": ("show", "list_command"),
+    "plot": ("show", "plot_command"),
+    "predict": ("predict", "predict_command"),
+    "reference": ("reference", "reference_command"),
+    "train": ("train", "train_command"),
+}
+"""The module in this folder and the function that run a command; loaded when it runs."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,8 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(arguments: argparse.Namespace) -> int:
-    module: Any = importlib.import_module(f"{__name__}.{arguments.module}")
-    return getattr(module, f"{arguments.command}_command")(arguments)
+    module, function = COMMANDS[arguments.command]
+    command: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(f".{module}", __name__), function)
+    if arguments.command == "bench":
+        return command(arguments)
+    from ..training.progress import messages_shown
+
+    quiet = getattr(arguments, "quiet", False)
+    with messages_shown(logging.WARNING if quiet else logging.INFO):
+        return command(arguments)
 
 
 def _sentence(error: Exception) -> str:

@@ -10,7 +10,8 @@ from ..evaluation.report import evaluation_report
 from ..operator.operator import Operator, load
 from ..problems.published import paper_figure
 from ..runs.folder import RunFolder
-from .output import progress_bar, write_json, write_line, write_table
+from ..training.progress import progress_bar
+from .output import write_json, write_line, write_table
 
 
 def evaluate_command(arguments: Namespace) -> int:
@@ -67,7 +68,9 @@ ROWS = (
 def _show(kind: str, report: Mapping[str, Any], key: str) -> str:
     if kind in ("time", "bytes"):
         value = report.get(key)
-        return "-" if value is None else show_duration(value) if kind == "time" else show_bytes(value)
+        if value is None:
+            return "-"
+        return show_duration(value) if kind == "time" else show_bytes(value)
     mean, std = report.get(f"{key}_mean"), report.get(f"{key}_std")
     factor, unit = (100, "%") if kind == "percent" else (1, "")
     if mean is None:

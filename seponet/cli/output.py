@@ -2,12 +2,10 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from .._text import plain
@@ -19,10 +17,6 @@ def write_json(content: Any) -> None:
 
 def write_line(text: str) -> None:
     sys.stdout.write(text + "\n")
-
-
-def warn(text: str) -> None:
-    sys.stderr.write(f"seponet: {text}\n")
 
 
 def write_table(title: str, columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> None:
@@ -38,16 +32,3 @@ def write_table(title: str, columns: Sequence[str] | None, rows: Sequence[Sequen
         console = Console(highlight=False, markup=False, width=200)
     console.print(title, style="bold")
     console.print(table)
-
-
-@contextmanager
-def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
-    """A callback for (done, total), shown as a bar on standard error if that is a terminal."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

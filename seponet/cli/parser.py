@@ -22,7 +22,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; each command names the module in this folder that runs it."""
+    """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="seponet",
         description="Physics-informed operator learning with separable networks: train the solution operator of a PDE "
@@ -50,14 +50,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _list(commands: Any) -> None:
-    command = _add(commands, "list", "show", "show the problems, their recipes and the paper's errors", "seponet list")
+    command = _add(commands, "list", "show the problems, their recipes and the paper's errors", "seponet list")
     _json(command)
 
 
 def _train(commands: Any) -> None:
     command = _add(
         commands,
-        "train",
         "train",
         "train an operator, and evaluate it on functions that it has not seen",
         "seponet train burgers",
@@ -99,7 +98,6 @@ def _evaluate(commands: Any) -> None:
     command = _add(
         commands,
         "evaluate",
-        "evaluate",
         "measure the errors of a run on functions that it has not seen",
         "seponet evaluate runs/burgers-quick",
         "seponet evaluate runs/burgers-quick --reference paper --json",
@@ -114,7 +112,6 @@ def _evaluate(commands: Any) -> None:
 def _predict(commands: Any) -> None:
     command = _add(
         commands,
-        "predict",
         "predict",
         "solve for given input functions",
         "seponet predict runs/burgers-quick --input u.npy --output s.nc",
@@ -143,14 +140,13 @@ def _predict(commands: Any) -> None:
 
 
 def _plot(commands: Any) -> None:
-    command = _add(commands, "plot", "show", "make the pictures of a run again", "seponet plot runs/burgers-quick")
+    command = _add(commands, "plot", "make the pictures of a run again", "seponet plot runs/burgers-quick")
     _run(command)
 
 
 def _reference(commands: Any) -> None:
     command = _add(
         commands,
-        "reference",
         "reference",
         "solve test functions classically and keep them in the cache",
         "seponet reference burgers",
@@ -165,7 +161,7 @@ def _reference(commands: Any) -> None:
 
 
 def _info(commands: Any) -> None:
-    command = _add(commands, "info", "show", "say what a run folder holds", "seponet info runs/burgers-quick")
+    command = _add(commands, "info", "say what a run folder holds", "seponet info runs/burgers-quick")
     _run(command)
     _json(command)
 
@@ -173,7 +169,6 @@ def _info(commands: Any) -> None:
 def _bench(commands: Any) -> None:
     command = _add(
         commands,
-        "bench",
         "bench",
         "run one of the benchmarks of a source checkout",
         "seponet bench",
@@ -183,7 +178,7 @@ def _bench(commands: Any) -> None:
     command.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="its own arguments (--json, ...)")
 
 
-def _add(commands: Any, name: str, module: str, purpose: str, *examples: str) -> argparse.ArgumentParser:
+def _add(commands: Any, name: str, purpose: str, *examples: str) -> argparse.ArgumentParser:
     command = commands.add_parser(
         name,
         help=purpose,
@@ -191,7 +186,6 @@ def _add(commands: Any, name: str, module: str, purpose: str, *examples: str) ->
         epilog=_examples(*examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.set_defaults(module=module)
     command.add_argument("--debug", action="store_true", help="show a traceback when something fails")
     return command
 

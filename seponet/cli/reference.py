@@ -4,7 +4,8 @@ from argparse import Namespace
 
 from ..evaluation.testset import cache_folder, load_testset
 from ..runs.problems import make_problem
-from .output import progress_bar, write_line
+from ..training.progress import progress_bar
+from .output import write_line
 
 
 def reference_command(arguments: Namespace) -> int:

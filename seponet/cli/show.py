@@ -15,6 +15,7 @@ from ..operator.operator import load
 from ..problems import PROBLEMS
 from ..problems.published import paper_figure
 from ..runs.config import RunConfig
+from ..runs.figures import plot_run
 from ..runs.folder import RunFolder
 from ..runs.recipes import recipes_of
 from ..training.recipe import Recipe
@@ -78,10 +79,7 @@ def info_command(arguments: Namespace) -> int:
 
 
 def plot_command(arguments: Namespace) -> int:
-    load(arguments.run)
-    from ..plots import plot_run
-
-    for path in plot_run(RunFolder(arguments.run).path):
+    for path in plot_run(RunFolder(arguments.run), load(arguments.run)):
         write_line(str(path))
     return 0
 

@@ -7,7 +7,7 @@ from .case import Case, make_case
 from .comparison import draw_comparison
 from .histogram import draw_errors, plot_errors
 from .history import draw_history, plot_history
-from .run import plot_all, plot_run, predict_case
+from .run import plot_all, predict_case
 from .sample import draw_sample, plot_sample
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "plot_basis",
     "plot_errors",
     "plot_history",
-    "plot_run",
     "plot_sample",
     "predict_case",
 ]

@@ -10,15 +10,10 @@ import numpy as np
 
 from .._precision import in_precision_of
 from ..evaluation.errors import Errors, measure, predict_fields
-from ..evaluation.report import has_reference
-from ..evaluation.testset import TestSet, load_testset
+from ..evaluation.testset import TestSet
 from ..locations import Grid
 from ..nn.model import OperatorNetwork
-from ..operator.operator import load
-from ..problems.published import paper_figure
 from ..problems.separated import analytic_basis
-from ..runs.folder import RunFolder
-from ..training.log import METRICS, read_history
 from .animation import animate
 from .basis import plot_basis, tables_of
 from .case import Case, Which, find_function
@@ -93,34 +88,6 @@ def predict_case(model: OperatorNetwork, testset: TestSet, errors: Errors, which
         float(errors.relative_l2[number]),
         rank,
     )
-
-
-def plot_run(folder: str | Path, *, functions: int = 100) -> list[Path]:
-    """Make all pictures of a run folder anew, into its `figures`.
-
-    **Arguments:**
-
-    - `folder`: a run that was trained to its end.
-    - `functions`: how many test functions are measured, if the run's report has no errors yet.
-    """
-    run = RunFolder(folder)
-    operator = load(folder)
-    with in_precision_of(operator.model):
-        testset, errors, report = None, None, run.read_report()
-        if has_reference(operator):
-            known = report.get("per_function")
-            errors = None if known is None else Errors(**{name: np.asarray(v) for name, v in known.items()})
-            count = functions if errors is None else errors.relative_l2.shape[0]
-            testset = load_testset(operator.problem, "test", count, kind=report.get("reference", "converged"))
-        paper = paper_figure(operator.problem)
-        return plot_all(
-            operator.model,
-            testset,
-            errors,
-            read_history(run.path / METRICS),
-            run.path / "figures",
-            paper_error=None if paper is None else paper.relative_l2_mean,
-        )
 
 
 def _plot_basis(model: OperatorNetwork, folder: Path) -> list[Path]:

@@ -42,19 +42,17 @@ class RunConfig:
     ) -> "RunConfig":
         """From names; `changes` are settings like `{"train.steps": 300, "constants.nu": 0.02}`."""
         constants, settings = _split(changes or {})
-        made = make_problem(problem, constants)
-        label = recipe if isinstance(recipe, str) else recipe.stem if isinstance(recipe, Path) else "custom"
-        return cls(made, load_recipe(recipe, name_of(made)).changed(settings), seed, label)
+        instance = make_problem(problem, constants)
+        return cls(instance, load_recipe(recipe, name_of(instance)).changed(settings), seed, _label(recipe))
 
     @classmethod
     def read(cls, path: str | Path, seed: int | None = None, changes: Mapping[str, Any] | None = None) -> "RunConfig":
         """From a `config.toml`, with another seed or other settings if they are given."""
         content = read_tables(path)
-        tables = {name: content[name] for name in ("model", "train") if name in content}
         constants, settings = _split(changes or {})
         return cls(
             make_problem(content["problem"], {**content.get("constants", {}), **constants}),
-            Recipe.from_dict(tables, str(path)).changed(settings),
+            Recipe.from_dict(_recipe_tables(content), str(path)).changed(settings),
             content.get("seed", 0) if seed is None else seed,
             content.get("recipe", "custom"),
         )
@@ -72,9 +70,14 @@ class RunConfig:
     def to_toml(self) -> str:
         return to_toml(self.to_dict())
 
-    def differences(self, tables: Mapping[str, Any]) -> list[str]:
-        """What the tables of another one have different, in words; the label doesn't matter."""
-        mine, theirs = flat(self.to_dict()), flat(tables)
+    def differences(self, path: str | Path) -> list[str]:
+        """What the `config.toml` of another run has different, in words; the label doesn't matter.
+
+        The problem that it names is not looked up: its address and its constants are compared.
+        """
+        tables = read_tables(path)
+        recipe = Recipe.from_dict(_recipe_tables(tables), str(path)).to_dict()
+        mine, theirs = flat(self.to_dict()), flat({**tables, **recipe})
         keys = [key for key in {**mine, **theirs} if key != "recipe"]
         return [
             f"{key} = {theirs.get(key)!r} instead of {mine.get(key)!r}"
@@ -97,6 +100,17 @@ def read_tables(path: str | Path) -> dict[str, Any]:
         wrong = f"it has an unknown entry {unknown[0]!r}" if unknown else "it doesn't name its problem"
         raise ValueError(f"{path} is not the configuration of a run: {wrong}")
     return content
+
+
+def _label(recipe: str | Path | Recipe) -> str:
+    """How a recipe is called in `config.toml`."""
+    if isinstance(recipe, Recipe):
+        return "custom"
+    return recipe.stem if isinstance(recipe, Path) else recipe
+
+
+def _recipe_tables(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: content[name] for name in ("model", "train") if name in content}
 
 
 def _split(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -70,7 +70,13 @@ class RunFolder:
     @property
     def resumable(self) -> bool:
         """Whether there is a checkpoint to go on from."""
-        return self.config.exists() and any((self.path / "checkpoints").glob("[0-9]*"))
+        checkpoints = self.path / "checkpoints"
+        if any(path.is_dir() for path in checkpoints.glob("[0-9]*")):
+            raise ValueError(
+                f"the checkpoints in {self.path} are those of an earlier version, in Orbax's format, which this one "
+                "doesn't read; finish the run with that version, or replace it (overwrite)"
+            )
+        return self.config.exists() and any(checkpoints.glob("[0-9]*.npz"))
 
     def read_report(self) -> dict[str, Any]:
         """The report so far; empty if there is none."""

@@ -1,29 +1,35 @@
 """Training from end to end: from a name to an operator, with a run folder if one is wanted."""
 
-import sys
+import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._machine import available_memory, matmul_rate
+from .._precision import in_precision_of as in_precision_of_model
 from .._text import parse_duration, plain, show_duration
 from ..equations.problem import Problem
 from ..evaluation.errors import measure
-from ..evaluation.report import training_report
+from ..evaluation.report import evaluation_report, training_report
 from ..evaluation.testset import load_testset
 from ..losses.supervised import Data
 from ..operator.operator import Operator, load
 from ..training.cost import estimate_cost
-from ..training.loop import TrainingResult, Validate, in_precision_of, prepare, train_model
+from ..training.loop import Trainer, TrainingResult, Validate, in_precision_of, prepare
+from ..training.progress import messages_shown, progress_bar, someone_listens
 from ..training.ranks import resolve_auto
 from ..training.recipe import Recipe
 from ..training.step import TrainStep
-from .config import RunConfig, read_tables
+from .config import RunConfig
+from .figures import plot_run
 from .folder import RunFolder
+
+logger = logging.getLogger(__name__)
 
 VALIDATION_FUNCTIONS, VALIDATION_POINTS = 20, 33
 """How many functions are validated on, and the most points along an axis."""
@@ -39,6 +45,8 @@ def train(
     overwrite: bool = False,
     budget: float | str | None = None,
     data: Data | None = None,
+    functions: int = 100,
+    figures: bool = True,
     quiet: bool = False,
     set: Mapping[str, Any] | None = None,  # noqa: A002 - the name of the option on the command line
 ) -> Operator:
@@ -52,98 +60,134 @@ def train(
 
     - `problem`: a registered name, `path/to/file.py:ClassName`, a `Problem` class or an instance.
     - `recipe`: "quick", "paper", "best", a TOML file, or a `Recipe`.
-    - `seed`: of weights, functions and points.
-    - `out`: a run folder to make; without one nothing is written.
+    - `seed`: of parameters, functions and points.
+    - `out`: a run folder to make, the same that `seponet train` makes; without one nothing is written.
     - `resume`: go on with the run in `out`, if there is one.
     - `overwrite`: replace the run in `out`.
     - `budget`: seconds, or text like "5min", after which to stop.
     - `data`: supervised pairs to mix in.
+    - `functions`: how many test functions the report in `out` is of; 0 leaves the evaluation out.
+    - `figures`: whether pictures are drawn into `out`.
     - `quiet`: show nothing.
     - `set`: changes of the recipe and of the problem's constants: `{"train.steps": 300, "constants.nu": 0.02}`.
     """
-    specification = RunConfig.make(problem, recipe, seed, set)
+    config = RunConfig.make(problem, recipe, seed, set)
     return run(
-        specification, out=out, resume=resume, overwrite=overwrite, budget=budget, data=data, quiet=quiet
+        config,
+        out=out,
+        resume=resume,
+        overwrite=overwrite,
+        budget=budget,
+        data=data,
+        functions=functions,
+        figures=figures,
+        quiet=quiet,
     ).operator
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """An operator, and how it was trained; `trained` is None if the run had been complete before."""
+    """An operator, and how it was trained.
+
+    - `operator`: the trained operator.
+    - `trained`: how the training went; None if the run had been complete before.
+    - `report`: the report of the run folder.
+    - `figures`: the pictures that were drawn.
+    """
 
     operator: Operator
     trained: TrainingResult | None
+    report: Mapping[str, Any] = field(default_factory=dict)
+    figures: tuple[Path, ...] = ()
 
 
 def run(
-    specification: RunConfig,
+    config: RunConfig,
     *,
     out: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
     budget: float | str | None = None,
     data: Data | None = None,
+    functions: int = 100,
+    figures: bool = True,
     quiet: bool = False,
 ) -> Outcome:
-    """What `train` does, for a specification."""
+    """What `train` does, for a configuration."""
     if resume and overwrite:
         raise ValueError("a run is either resumed or overwritten, not both")
     if (resume or overwrite) and out is None:
         raise ValueError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: give out")
     seconds = parse_duration(budget) if isinstance(budget, str) else budget
-    folder = None if out is None else RunFolder(out)
-    say = _silent if quiet else _say
-    began = time.perf_counter()
-    if folder is not None:
+    with _messages(quiet):
+        if out is None:
+            operator, trained = _train(config, None, False, seconds, data, quiet)
+            return Outcome(operator, trained)
+        folder = RunFolder(out)
         folder.check_free(resume=resume, overwrite=overwrite)
-    specification = _resolved(specification, say)
-    if folder is not None:
-        if resume and folder.config.exists():
-            _check_same(folder, specification)
-        # A run that was killed before its first checkpoint begins anew.
-        resume = resume and folder.resumable
-    with in_precision_of(specification.recipe):
-        if folder is not None and resume and _complete(folder, specification):
-            return Outcome(load(folder.path), None)
-        stepper = prepare(specification.problem, specification.recipe, specification.seed, data)
-        _check_plan(stepper, say)
-        spent = time.perf_counter() - began
+        operator, trained = _train(config, folder, resume, seconds, data, quiet)
+        if trained is not None and trained.end == "interrupt":
+            # Whoever interrupts a run wants it to end.
+            return Outcome(operator, trained, folder.read_report())
+        report = _evaluate(folder, operator, functions, quiet) if functions > 0 else folder.read_report()
+        return Outcome(operator, trained, report, _draw(folder, operator) if figures else ())
+
+
+def _train(
+    config: RunConfig, folder: RunFolder | None, resume: bool, budget: float | None, data: Data | None, quiet: bool
+) -> tuple[Operator, TrainingResult | None]:
+    """The operator, written to the folder with the report of its training."""
+    began = time.perf_counter()
+    config = _resolved(config)
+    if folder is not None and resume:
+        _check_same(folder, config)
+    # A run that was killed before its first checkpoint begins anew.
+    resume = folder is not None and resume and folder.resumable
+    with in_precision_of(config.recipe):
+        if folder is not None and resume and _complete(folder, config):
+            return load(folder.path), None
+        step = prepare(config.problem, config.recipe, config.seed, data)
+        _check_plan(step)
         if folder is not None and not resume:
-            folder.create(specification.to_toml())
-        trained = train_model(
-            specification.problem,
-            specification.recipe,
-            seed=specification.seed,
+            folder.create(config.to_toml())
+        trainer = Trainer(
+            step,
             folder=None if folder is None else folder.path,
-            resume=resume,
-            budget=seconds,
-            validate=_validation(specification.problem, say),
-            data=data,
+            budget=budget,
+            validate=_validation(config.problem),
             quiet=quiet,
-            stepper=stepper,
-            spent=spent,
+            began=began,
         )
+        trained = trainer.train(resume=resume)
         if folder is not None:
             folder.save_operator(trained.model)
-            head = {key: value for key, value in specification.to_dict().items() if key not in ("model", "train")}
+            head = {key: value for key, value in config.to_dict().items() if key not in ("model", "train")}
             folder.add_to_report(plain({**head, **training_report(trained)}))
-    return Outcome(Operator(trained.model), trained)
+    return Operator(trained.model), trained
 
 
-def _resolved(specification: RunConfig, say: Callable[[str], None]) -> RunConfig:
-    recipe, floor = resolve_auto(specification.problem, specification.recipe)
+def _messages(quiet: bool) -> AbstractContextManager[None]:
+    """Messages are shown unless that is not wanted, or a handler of the program's own does it."""
+    return nullcontext() if quiet or someone_listens() else messages_shown()
+
+
+def _resolved(config: RunConfig) -> RunConfig:
+    recipe, floor = resolve_auto(config.problem, config.recipe)
     if floor is not None:
         ranks = ", ".join(f"{name} {rank}" for name, rank in floor.ranks.items())
-        say(f"ranks chosen: {ranks}; by their floor, errors of {floor.error:.2%} and more are to be expected")
-    return replace(specification, recipe=recipe)
+        logger.info(
+            "ranks chosen: %s; by their floor, errors of %.2f%% and more are to be expected", ranks, 100 * floor.error
+        )
+    return replace(config, recipe=recipe)
 
 
-def _complete(folder: RunFolder, specification: RunConfig) -> bool:
-    return folder.operator.exists() and folder.read_report().get("steps", 0) >= specification.recipe.train.steps
+def _complete(folder: RunFolder, config: RunConfig) -> bool:
+    return folder.operator.exists() and folder.read_report().get("steps", 0) >= config.recipe.train.steps
 
 
-def _check_same(folder: RunFolder, specification: RunConfig) -> None:
-    differences = specification.differences(read_tables(folder.config))
+def _check_same(folder: RunFolder, config: RunConfig) -> None:
+    """A run goes on with its own configuration only: its checkpoints fit no other."""
+    differences = config.differences(folder.config) if folder.config.exists() else []
     if differences:
         raise ValueError(
             f"the run in {folder.path} has {'; '.join(differences)}: resume it as it is (seponet train --resume --out "
@@ -151,25 +195,26 @@ def _check_same(folder: RunFolder, specification: RunConfig) -> None:
         )
 
 
-def _check_plan(stepper: TrainStep, say: Callable[[str], None]) -> None:
+def _check_plan(step: TrainStep) -> None:
     """Say what training will take, and stop if it will not fit, before anything is written."""
-    config, slab = stepper.config, stepper.slab
-    cost = estimate_cost(stepper.model(stepper.start()), config.functions, config.points, slab, stepper)
-    least = config.steps * cost.flops / matmul_rate()
-    say(f"{cost}; {config.steps} steps take at least {show_duration(max(least, 1))} here, plus compilation")
-    available = available_memory()
-    if available is not None and cost.bytes > available:
+    config, slab = step.config, step.slab
+    cost = estimate_cost(step.model(step.start()), config.functions, config.points, slab)
+    least = show_duration(max(config.steps * cost.flops / matmul_rate(), 1))
+    logger.info("%s; %d steps take at least %s here, plus compilation", cost, config.steps, least)
+    size, available = step.memory(), available_memory()
+    logger.info("a step is compiled and needs %.0f MiB besides the parameters and the optimizer's state", size / 2**20)
+    if available is not None and size > available:
         raise ValueError(
-            f"training needs about {cost.bytes / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free: lower "
+            f"training needs about {size / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free: lower "
             f"train.functions (now {config.functions}), train.points (now {config.points}) or train.slab (now {slab})"
         )
 
 
-def _validation(problem: Problem, say: Callable[[str], None]) -> Validate | None:
+def _validation(problem: Problem) -> Validate | None:
     """The mean relative error over a few functions on a coarse grid, if the problem has a reference."""
     if not problem.reference_resolution or not problem.inputs:
         return None
-    say(f"solving {VALIDATION_FUNCTIONS} functions to validate on, or reading them from the cache")
+    logger.info("solving %d functions to validate on, or reading them from the cache", VALIDATION_FUNCTIONS)
     points = {name: _thin(values) for name, values in problem.grid().items()}
     testset = load_testset(problem, "validation", VALIDATION_FUNCTIONS, points=points)
     return lambda model: float(np.mean(measure(model, testset).relative_l2))
@@ -180,10 +225,20 @@ def _thin(points: np.ndarray) -> np.ndarray:
     return points[np.round(np.linspace(0, len(points) - 1, count)).astype(int)]
 
 
-def _say(message: str) -> None:
-    sys.stderr.write(message + "\n")
-    sys.stderr.flush()
+def _evaluate(folder: RunFolder, operator: Operator, functions: int, quiet: bool) -> Mapping[str, Any]:
+    """The report with the errors over unseen functions."""
+    with (
+        in_precision_of_model(operator.model),
+        progress_bar("solving the test functions", quiet) as progress,
+    ):
+        errors = evaluation_report(operator, functions, "converged", progress)
+    return folder.add_to_report(plain(errors))
 
 
-def _silent(message: str) -> None:
-    pass
+def _draw(folder: RunFolder, operator: Operator) -> tuple[Path, ...]:
+    """Pictures come last: whatever goes wrong with them, the run is complete."""
+    try:
+        return tuple(plot_run(folder, operator))
+    except Exception as error:
+        logger.warning("the run is complete, but its pictures failed: %s: %s", type(error).__name__, error)
+        return ()

@@ -1,73 +1,77 @@
-"""Checkpoints of a run: the newest few and the best, written atomically by Orbax."""
+"""Checkpoints of a run: the newest few and the best, each one file that is written whole or not at all.
 
+Orbax did this before. For states of a few megabytes that one process writes, an npz file costs a tenth of the time and
+no start-up: a Burgers `quick` state (1.8 MB, 53 arrays) is saved in 0.01 to 0.02 s; Orbax took 0.16 to 0.33 s, after
+0.5 to 0.9 s for its import.
+"""
+
+import hashlib
+import json
 import logging
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
-import orbax.checkpoint as ocp
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PyTree
-from orbax.checkpoint.checkpoint_managers import preservation_policy
 
-from .._files import interrupts_held
+from .._files import interrupts_held, replacing
 
 logger = logging.getLogger(__name__)
 
 SPARE = 2**20
-"""Bytes for what stands beside the arrays."""
+"""Bytes that must be free beyond the arrays: for the log, the operator and the report."""
+
+META = "meta"
+"""The entry of a file with its step, error, seconds and digest, as JSON; the others are the arrays, by number."""
 
 
 class Checkpoints:
-    """A folder of checkpoints of one run.
+    """A folder of checkpoints of one run: `<step>.npz`.
 
-    A checkpoint is written to a temporary folder and renamed when it is complete, so a run that is killed while writing
-    leaves the previous one as the newest; an interrupt waits until it is written.
+    A checkpoint is written beside and renamed when it is complete, so a run that is killed while writing leaves the
+    previous one as the newest; an interrupt waits until it is written. Whether a run may go on from them is for its
+    configuration to say (`runs/train.py`); here only arrays of other shapes are refused.
 
     **Arguments:**
 
     - `folder`: where they are kept; created when the first is written.
-    - `config`: what the run was made with. A checkpoint of another configuration is refused.
     - `keep`: how many of the newest are kept, besides the one of lowest `error`.
     """
 
-    def __init__(self, folder: Path, config: Mapping[str, Any], keep: int = 2) -> None:
-        # Orbax reports every step of its work at the INFO level, harmless details of CPU runs as warnings, and errors
-        # with tracebacks although it raises them too.
-        logging.getLogger("absl").setLevel(logging.CRITICAL)
-        self.config = dict(config)
-        policy = preservation_policy.AnyPreservationPolicy(
-            [
-                preservation_policy.LatestN(keep),
-                preservation_policy.BestN(get_metric_fn=lambda metrics: metrics["error"], reverse=True, n=1),
-            ]
-        )
-        options = ocp.CheckpointManagerOptions(
-            preservation_policy=policy, enable_async_checkpointing=False, cleanup_tmp_directories=True, create=True
-        )
-        self.manager = ocp.CheckpointManager(folder.absolute(), options=options)
+    def __init__(self, folder: Path, keep: int = 2) -> None:
+        self.folder, self.keep = folder, keep
+        self.errors: dict[int, float] = {}
+        self.written: int | None = None
+
+    def steps(self) -> list[int]:
+        """The steps that there are checkpoints of, in ascending order."""
+        return sorted(int(path.stem) for path in self.folder.glob("*.npz") if path.stem.isdigit())
+
+    def path(self, step: int) -> Path:
+        return self.folder / f"{step}.npz"
 
     def save(self, step: int, state: PyTree, error: float, seconds: float) -> None:
         """Write the arrays of `state` and the seconds trained so far; `error` decides which checkpoint is the best."""
-        if step in self.manager.all_steps():
+        if step == self.written:
             return
-        leaves = _leaves(state)
-        self._check_space(step, sum(leaf.nbytes for leaf in leaves.values()) + SPARE)
-        items = ocp.args.Composite(
-            state=ocp.args.StandardSave(leaves),
-            config=ocp.args.JsonSave(self.config),
-            clock=ocp.args.JsonSave({"seconds": seconds}),
-        )
+        arrays = [np.asarray(leaf) for leaf in _leaves(state)]
+        meta = {"step": step, "error": float(error), "seconds": float(seconds), "digest": _digest(arrays)}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._check_space(step, sum(array.nbytes for array in arrays) + SPARE)
         try:
             with interrupts_held():
-                self.manager.save(step, args=items, metrics={"error": float(error)})
-                self.manager.wait_until_finished()
-        except Exception as failure:
+                with replacing(self.path(step)) as fresh:
+                    _write(fresh, arrays, meta)
+                self.written, self.errors[step] = step, float(error)
+                self._forget()
+        except OSError as failure:
             raise OSError(
-                f"checkpoint {step} can't be written to {self.manager.directory} ({_first_line(failure)}); those "
-                "before it are whole, so go on with --resume"
+                f"checkpoint {step} can't be written to {self.folder} ({_first_line(failure)}); those before it are "
+                "whole, so go on with --resume"
             ) from failure
 
     def restore(self, like: PyTree) -> tuple[int, PyTree, float] | None:
@@ -78,75 +82,104 @@ class Checkpoints:
         - `like`: a state of the same structure, whose arrays are replaced.
         """
         failure: Exception | None = None
-        steps = sorted(self.manager.all_steps(), reverse=True)
-        for step in steps:
+        steps = self.steps()
+        for step in reversed(steps):
             try:
-                found = self.manager.restore(
-                    step,
-                    args=ocp.args.Composite(
-                        config=ocp.args.JsonRestore(),
-                        clock=ocp.args.JsonRestore(),
-                        state=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, _leaves(like))),
-                    ),
-                )
+                meta, arrays = _read(self.path(step))
             except Exception as error:
-                # Orbax and TensorStore raise many kinds for damaged files; whichever it is, an older one may be whole.
-                self._check_config(step)
-                failure = error
+                # A damaged zip file raises many kinds of errors; whichever it is, an older checkpoint may be whole.
+                failure = failure or error
                 logger.warning(
                     "checkpoint %d can't be read and is passed over for an older one: %s", step, _first_line(error)
                 )
                 continue
-            self._compare(found["config"], step)
-            return step, _rebuild(like, found["state"]), float(found["clock"]["seconds"])
+            self._compare(step, arrays, like)
+            return step, _rebuild(like, arrays), float(meta["seconds"])
         if failure is not None:
             raise ValueError(
-                f"none of the {len(steps)} checkpoints in {self.manager.directory} can be read (the newest: "
+                f"none of the {len(steps)} checkpoints in {self.folder} can be read (the newest: "
                 f"{_first_line(failure)}); start anew with --overwrite"
             ) from failure
         return None
 
-    def close(self) -> None:
-        self.manager.close()
+    def _forget(self) -> None:
+        """Remove all but the newest and the best, and what a killed run left half written."""
+        steps = self.steps()
+        best = min(steps, key=self._error)
+        for step in steps[: -self.keep]:
+            if step != best:
+                self.path(step).unlink(missing_ok=True)
+        for path in self.folder.glob(".*.npz"):
+            path.unlink(missing_ok=True)
+
+    def _error(self, step: int) -> float:
+        """The error of a checkpoint; one that can't be read is never the best."""
+        if step not in self.errors:
+            try:
+                with np.load(self.path(step)) as content:
+                    self.errors[step] = _meta_of(content)["error"]
+            except Exception:  # as in `restore`
+                self.errors[step] = float("inf")
+        return self.errors[step]
 
     def _check_space(self, step: int, needed: int) -> None:
-        """Orbax litters the screen from its threads when a disk is full, so this is seen before it begins."""
-        free = shutil.disk_usage(self.manager.directory).free
+        """A disk that is nearly full is named before anything is written."""
+        free = shutil.disk_usage(self.folder).free
         if free < needed:
             raise OSError(
-                f"checkpoint {step} needs about {needed / 1e6:.1f} MB in {self.manager.directory} and {free / 1e6:.1f} "
-                "MB are free: make room and go on with --resume"
+                f"checkpoint {step} needs about {needed / 1e6:.1f} MB in {self.folder} and {free / 1e6:.1f} MB are "
+                "free: make room and go on with --resume"
             )
 
-    def _check_config(self, step: int) -> None:
-        """A checkpoint that doesn't fit because of its configuration is refused, not passed over."""
-        try:
-            found = self.manager.restore(step, args=ocp.args.Composite(config=ocp.args.JsonRestore()))
-        except Exception:
-            return
-        self._compare(found["config"], step)
-
-    def _compare(self, found: Mapping[str, Any], step: int) -> None:
-        differences = [
-            f"{key} is {self.config.get(key)!r} here and {found.get(key)!r} there"
-            for key in sorted(set(self.config) | set(found))
-            if self.config.get(key) != found.get(key)
-        ]
-        if differences:
+    def _compare(self, step: int, arrays: list[np.ndarray], like: PyTree) -> None:
+        """A checkpoint of other shapes or another precision is refused, not passed over."""
+        there = [f"{a.dtype}{list(a.shape)}" for a in arrays]
+        here = [f"{a.dtype}{list(a.shape)}" for a in _leaves(like)]
+        if there != here:
+            i = next((i for i, (a, b) in enumerate(zip(there, here, strict=False)) if a != b), None)
+            numbers = f"{len(there)} arrays instead of {len(here)}"
             raise ValueError(
-                f"checkpoint {step} in {self.manager.directory} was made with another configuration: "
-                f"{'; '.join(differences)}. Resume with the same one, or start anew with --overwrite."
+                f"checkpoint {step} in {self.folder} is of another model or precision: it has "
+                f"{numbers if i is None else f'{there[i]} instead of {here[i]}'}. Resume with the same settings, or "
+                "start anew with --overwrite."
             )
 
 
-def _leaves(state: PyTree) -> dict[str, Any]:
-    return {f"{i:05d}": leaf for i, leaf in enumerate(jax.tree.leaves(eqx.filter(state, eqx.is_array)))}
+def _write(path: Path, arrays: list[np.ndarray], meta: dict[str, Any]) -> None:
+    entries: dict[str, Any] = {f"{i:05d}": array for i, array in enumerate(arrays)}
+    entries[META] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    np.savez(path, **entries)
 
 
-def _rebuild(like: PyTree, leaves: Mapping[str, Any]) -> PyTree:
-    arrays, static = eqx.partition(like, eqx.is_array)
-    structure = jax.tree.structure(arrays)
-    return eqx.combine(jax.tree.unflatten(structure, [leaves[key] for key in sorted(leaves)]), static)
+def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
+    with np.load(path) as content:
+        meta = _meta_of(content)
+        arrays = [content[name] for name in sorted(content.files) if name != META]
+    if _digest(arrays) != meta["digest"]:
+        raise ValueError("its digest is another one than that of its arrays")
+    return meta, arrays
+
+
+def _meta_of(content: Any) -> dict[str, Any]:
+    return json.loads(content[META].tobytes())
+
+
+def _digest(arrays: list[np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _leaves(state: PyTree) -> list[Any]:
+    return jax.tree.leaves(eqx.filter(state, eqx.is_array))
+
+
+def _rebuild(like: PyTree, arrays: list[np.ndarray]) -> PyTree:
+    dynamic, static = eqx.partition(like, eqx.is_array)
+    restored = jax.tree.unflatten(jax.tree.structure(dynamic), [jnp.asarray(array) for array in arrays])
+    return eqx.combine(restored, static)
 
 
 def _first_line(error: Exception) -> str:

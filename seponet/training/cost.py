@@ -1,12 +1,11 @@
-"""What a training step will cost, known before it runs.
+"""What a training step will cost, known before it runs: its products, counted by tracing.
 
-Products are counted by tracing. Memory is the compiler's own figure for the step: what is held at once is decided by
-its fusions and its schedule, and a formula for these was up to five times wrong.
+Its memory is the compiler's own figure, `TrainStep.memory`: what is held at once is decided by the compiler's fusions
+and its schedule, and a formula for these was up to five times wrong.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import equinox as eqx
 import jax
@@ -16,9 +15,7 @@ from ..calculus.assembly import Assembly
 from ..calculus.basis_values import requested_derivatives
 from ..derivatives import order_along
 from ..nn.model import OperatorNetwork
-from .config import TrainConfig
 from .sampling import Sampler
-from .step import TrainStep
 
 ARRAY_BYTES = 2 << 20
 """What one array of a slab may take; half and twice as much were slower on two cores with 32 MiB of cache."""
@@ -35,7 +32,6 @@ class StepCost:
     - `contractions`: for each term the number of large products of coefficients and basis functions.
     - `flops`: floating point operations in those products, forward and backward; `flops_interior` those of equations.
     - `slab`: points in a slab.
-    - `compiled_bytes`: compiles the step for its memory.
     """
 
     orders: Mapping[str, int]
@@ -43,19 +39,12 @@ class StepCost:
     flops: int
     flops_interior: int
     slab: int
-    compiled_bytes: Callable[[], int]
-
-    @cached_property
-    def bytes(self) -> int:
-        """Peak memory of the step besides the weights and the optimizer's state. Asking compiles the step, a matter of
-        seconds."""
-        return self.compiled_bytes()
 
     def __str__(self) -> str:
         orders = ", ".join(f"{name} {n}" for name, n in self.orders.items())
         count = sum(self.contractions.values())
         return (
-            f"{count} contractions a step, {self.flops / 1e9:.2f} GFLOP, about {self.bytes / 2**20:.0f} MiB "
+            f"{count} contractions a step, {self.flops / 1e9:.2f} GFLOP "
             f"in slabs of {self.slab} points (highest derivatives: {orders})"
         )
 
@@ -65,7 +54,6 @@ def estimate_cost(
     functions: int,
     points: int | str | Mapping[str, int],
     slab: int = 0,
-    stepper: TrainStep | None = None,
 ) -> StepCost:
     """The cost of a step for `functions` functions on `points` points along each axis. Nothing is computed.
 
@@ -75,7 +63,6 @@ def estimate_cost(
     - `functions`: functions in a batch.
     - `points`: points along each axis, a number or a mapping from axes.
     - `slab`: points in a slab; 0 chooses them.
-    - `stepper`: whose step is meant, for the memory; by default one with Adam, as in the paper.
     """
     functions = functions if model.problem.inputs else 1
     method = "stratified" if model.separable else "uniform"
@@ -98,10 +85,7 @@ def estimate_cost(
 
     eqx.filter_eval_shape(trace)
     highest = {n: max(order_along(a, n) for alphas in request.values() for a in alphas) for n in model.problem.domain}
-    if stepper is None:
-        config = TrainConfig(functions=functions, points=points, sampling=method, optimizer="adam", normalise=False)
-        stepper = TrainStep(model, config, slab, jax.random.key(0))
-    return StepCost(highest, contractions, costs["flops"], costs["interior"], slab, stepper.memory)
+    return StepCost(highest, contractions, costs["flops"], costs["interior"], slab)
 
 
 def choose_slab(model: OperatorNetwork, functions: int) -> int:

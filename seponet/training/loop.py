@@ -1,15 +1,15 @@
 """The training loop: blocks of steps, validation, checkpoints, budgets, and what to do when something goes wrong."""
 
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
 from ..equations.problem import Problem
 from ..losses.supervised import Data
@@ -20,13 +20,21 @@ from .cost import choose_slab
 from .lbfgs import polish
 from .log import METRICS, append_entry, forget_after
 from .progress import Reporter
-from .recipe import Recipe, flat
-from .state import TrainState
+from .recipe import Recipe
+from .state import Record, TrainState
 from .step import TrainStep
 from .whitening import _whitened
 
+logger = logging.getLogger(__name__)
+
 Validate = Callable[[OperatorNetwork], float]
 """A model -> its relative error on functions that are neither trained nor tested on."""
+
+End = Literal["complete", "budget", "interrupt"]
+"""Why a training ended: after its last step, by a budget, or by Ctrl-C."""
+
+BLOCK_SECONDS = 0.5
+"""About how long a block of steps takes: the host is asked rarely, and never long without a sign of life."""
 
 
 class Diverged(RuntimeError):
@@ -41,7 +49,7 @@ class TrainingResult:
     - `steps`, `seconds`: how long it was trained; the seconds include compilation.
     - `error`: the last validation error, if there was a validation.
     - `history`: what was logged.
-    - `interrupted`: whether it ended before its last step, by a budget or by Ctrl-C.
+    - `end`: why it ended.
     """
 
     model: OperatorNetwork
@@ -49,7 +57,12 @@ class TrainingResult:
     seconds: float
     error: float | None
     history: list[dict[str, Any]] = field(default_factory=list)
-    interrupted: bool = False
+    end: End = "complete"
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it ended before its last step, by a budget or by Ctrl-C."""
+        return self.end != "complete"
 
 
 def train_model(
@@ -63,29 +76,21 @@ def train_model(
     validate: Validate | None = None,
     data: Data | None = None,
     quiet: bool = False,
-    stepper: TrainStep | None = None,
-    spent: float = 0.0,
 ) -> TrainingResult:
-    """Train a model for a problem from the equation alone.
+    """Train a model for a problem from the equation alone: `prepare`, then `Trainer.train`.
 
     **Arguments:**
 
     - `problem`, `recipe`: what to train and how.
-    - `seed`: of weights, functions and points; the same seed gives the same model.
-    - `folder`: where checkpoints and `metrics.jsonl` go; None keeps nothing.
-    - `resume`: go on from the newest checkpoint in `folder`. The trajectory is that of the uninterrupted run.
-    - `budget`: seconds after which to stop.
-    - `validate`: measures the error now and then; the best checkpoint is kept by it.
+    - `seed`: of parameters, functions and points; the same seed gives the same model.
     - `data`: supervised pairs to mix in.
-    - `quiet`: show nothing.
-    - `stepper`: what `prepare` made of the same problem, recipe, seed and data, in `spent` seconds; by default it is
-        called here.
+    - `folder`, `resume`, `budget`, `validate`, `quiet`: see `Trainer`.
     """
+    began = time.perf_counter()
     with in_precision_of(recipe):
-        began = time.perf_counter() - spent
-        stepper = prepare(problem, recipe, seed, data) if stepper is None else stepper
-        described = describe(problem, recipe, seed)
-        return _Run(stepper, described, folder, budget, validate, quiet, began).go(resume)
+        step = prepare(problem, recipe, seed, data)
+        trainer = Trainer(step, folder=folder, budget=budget, validate=validate, quiet=quiet, began=began)
+        return trainer.train(resume=resume)
 
 
 def in_precision_of(recipe: Recipe) -> AbstractContextManager[Any]:
@@ -104,118 +109,143 @@ def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None =
     return TrainStep(model, config, slab, for_steps, data)
 
 
-def describe(problem: Problem, recipe: Recipe, seed: int) -> dict[str, Any]:
-    """What determines a run; a checkpoint of anything else is refused."""
-    dtype = str(jnp.zeros(()).dtype)
-    return {**flat(recipe.to_dict()), "problem": repr(problem), "seed": seed, "computed in": dtype}
+class Trainer:
+    """Repeats a training step until its last one, a budget or an interrupt.
 
+    **Arguments:**
 
-class _Run:
+    - `step`: the training step.
+    - `folder`: where checkpoints and `metrics.jsonl` go; None keeps nothing.
+    - `budget`: seconds after which to stop.
+    - `validate`: measures the error now and then; the best checkpoint is kept by it.
+    - `quiet`: show no progress.
+    - `began`: the reading of `time.perf_counter` from which the seconds count; by default now.
+    """
+
     def __init__(
         self,
-        stepper: TrainStep,
-        described: Mapping[str, Any],
-        folder: Path | None,
-        budget: float | None,
-        validate: Validate | None,
-        quiet: bool,
-        began: float,
+        step: TrainStep,
+        *,
+        folder: Path | None = None,
+        budget: float | None = None,
+        validate: Validate | None = None,
+        quiet: bool = False,
+        began: float | None = None,
     ) -> None:
-        self.stepper, self.config, self.began = stepper, stepper.config, began
+        self.step, self.config = step, step.config
         self.folder, self.budget, self.validate, self.quiet = folder, budget, validate, quiet
-        self.names = [term.name for term in stepper.terms]
-        self.checkpoints: Checkpoints | None = None
-        if folder is not None:
-            self.checkpoints = Checkpoints(folder / "checkpoints", described, self.config.keep)
-        self.history: list[dict[str, Any]] = []
+        self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints", self.config.keep)
+        self.began = time.perf_counter() if began is None else began
         self.earlier = 0.0
+        self.state: TrainState = step.start()
+        self.history: list[dict[str, Any]] = []
         self.error: float | None = None
 
     @property
     def seconds(self) -> float:
+        """Seconds of training so far, those before a resume included."""
         return self.earlier + time.perf_counter() - self.began
 
-    def go(self, resume: bool) -> TrainingResult:
-        state = self.stepper.start()
-        if resume and self.checkpoints is not None:
-            found = self.checkpoints.restore(state)
-            if found is not None:
-                step, state, self.earlier = found
-                if self.folder is not None:
-                    forget_after(self.folder / METRICS, step)
-        self.state, interrupted = state, False
-        with Reporter(self.config.steps, int(state.step), self.quiet) as reporter:
-            try:
-                state, interrupted = self._loop(state, reporter)
-                if not interrupted and self.config.finish:
-                    state = polish(self.stepper, state, self.config.finish)
-                self._measure(state)
-            except KeyboardInterrupt:
-                # The last whole block is what goes on: an interrupt never leaves half a step.
-                state, interrupted = self.state, True
-                reporter.say("interrupted; ending with a checkpoint")
-            self._log(state, None, reporter, done=True)
-            self._save(state)
-        if self.checkpoints is not None:
-            self.checkpoints.close()
-        model = self.stepper.model(state)
-        return TrainingResult(model, int(state.step), self.seconds, self.error, self.history, interrupted)
+    def train(self, *, resume: bool = False) -> TrainingResult:
+        """Train to the end.
 
-    def _loop(self, state: TrainState, reporter: Reporter) -> tuple[TrainState, bool]:
+        **Arguments:**
+
+        - `resume`: go on from the newest checkpoint in the folder. The trajectory is that of the uninterrupted run.
+        """
+        if resume:
+            self._restore()
+        with Reporter(self.config.steps, int(self.state.step), self.quiet) as reporter:
+            try:
+                end = self._repeat(reporter)
+                if end == "complete" and self.config.finish:
+                    self.state = polish(self.step, self.state, self.config.finish)
+                self._measure()
+            except KeyboardInterrupt:
+                # `self.state` is that of the last whole block: an interrupt never leaves half a step.
+                end = "interrupt"
+                logger.info("interrupted; ending with a checkpoint")
+            self._log(None, reporter)
+            self._save()
+        model = self.step.model(self.state)
+        return TrainingResult(model, int(self.state.step), self.seconds, self.error, self.history, end)
+
+    def _restore(self) -> None:
+        if self.folder is None or self.checkpoints is None:
+            raise ValueError("a run is resumed from its folder; give one")
+        restored = self.checkpoints.restore(self.state)
+        if restored is not None:
+            step, self.state, self.earlier = restored
+            forget_after(self.folder / METRICS, step)
+
+    def _repeat(self, reporter: Reporter) -> End:
+        """Blocks of steps until the last one, or until the budget is spent."""
         size, rollbacks, lowest = 1, 0, float("inf")
         measured = saved = time.perf_counter()
         while (done := int(self.state.step)) < self.config.steps:
             if self.budget is not None and self.seconds > self.budget:
-                return self.state, True
+                return "budget"
             began = time.perf_counter()
-            new, record = self.stepper.run(self.state, jnp.asarray(min(size, self.config.steps - done)))
-            loss, finite = float(record.loss), bool(record.finite)
-            if not finite or not loss <= 1e6 * lowest:
+            new, record = self.step.run(self.state, min(size, self.config.steps - done))
+            loss = float(record.loss)
+            if not bool(record.finite) or not loss <= 1e6 * lowest:
                 rollbacks += 1
-                if rollbacks > self.config.rollbacks:
-                    raise Diverged(
-                        f"the loss became {loss:.3g} at step {int(new.step)} although the step was halved "
-                        f"{self.config.rollbacks} times; lower train.rate (now {self.config.rate:g}) or set "
-                        "train.clip = 1"
-                    )
-                self.state = eqx.tree_at(lambda s: s.rate, self.state, 0.5 * self.state.rate)
-                reporter.say(f"step {done}: the loss became {loss:.3g}; going back there with half the step")
+                self._go_back(rollbacks, loss, int(new.step))
                 continue
             self.state, lowest = new, min(lowest, loss)
             now = time.perf_counter()
-            # Blocks of about half a second: rarely on the host, never long without a sign of life. The first compiles.
-            if size > 1 or now - began < 0.5:
-                size = max(1, min(4 * size, int(size * 0.5 / max(now - began, 1e-3))))
-            else:
-                size = 2
+            size = _next_size(size, now - began)
             if now - measured > self.config.validate:
-                self._measure(self.state)
+                self._measure()
                 measured = time.perf_counter()
             if now - saved > self.config.checkpoint:
-                self._save(self.state)
+                self._save()
                 saved = time.perf_counter()
-            self._log(self.state, record, reporter)
-        return self.state, False
+            self._log(record, reporter)
+        return "complete"
 
-    def _measure(self, state: TrainState) -> None:
+    def _go_back(self, rollbacks: int, loss: float, step: int) -> None:
+        """Stay at the state before the block that diverged, with half the step."""
+        if rollbacks > self.config.rollbacks:
+            raise Diverged(
+                f"the loss became {loss:.3g} at step {step} although the step was halved {self.config.rollbacks} "
+                f"times; lower train.rate (now {self.config.rate:g}) or set train.clip = 1"
+            )
+        self.state = eqx.tree_at(lambda s: s.rate, self.state, 0.5 * self.state.rate)
+        done = int(self.state.step)
+        logger.info("step %d: the loss became %.3g; going back there with half the step", done, loss)
+
+    def _measure(self) -> None:
         if self.validate is not None:
-            self.error = self.validate(self.stepper.model(state))
+            self.error = self.validate(self.step.model(self.state))
 
-    def _log(self, state: TrainState, record: Any, reporter: Reporter, done: bool = False) -> None:
-        if record is None:
-            loss, terms = self.history[-1]["loss"] if self.history else 0.0, {}
-        else:
+    @property
+    def _last_loss(self) -> float:
+        return self.history[-1]["loss"] if self.history else 0.0
+
+    def _log(self, record: Record | None, reporter: Reporter) -> None:
+        """An entry of the log, and of the screen; the last one, at the end of the run, is of no block."""
+        loss, terms = self._last_loss, {}
+        if record is not None:
             loss = float(record.loss)
-            terms = dict(zip(self.names, map(float, record.terms), strict=True))
-        entry = {"step": int(state.step), "seconds": round(self.seconds, 3), "loss": loss, "terms": terms}
+            names = [term.name for term in self.step.terms]
+            terms = dict(zip(names, map(float, record.terms), strict=True))
+        entry = {"step": int(self.state.step), "seconds": round(self.seconds, 3), "loss": loss, "terms": terms}
         if self.error is not None:
             entry["validation"] = self.error
         self.history.append(entry)
-        reporter.update(entry["step"], loss, terms, self.error, done)
+        reporter.update(entry["step"], loss, terms, self.error, done=record is None)
         if self.folder is not None:
             append_entry(self.folder / METRICS, entry)
 
-    def _save(self, state: TrainState) -> None:
+    def _save(self) -> None:
         if self.checkpoints is not None:
-            error = self.error if self.error is not None else self.history[-1]["loss"] if self.history else 0.0
-            self.checkpoints.save(int(state.step), state, error, self.seconds)
+            error = self._last_loss if self.error is None else self.error
+            self.checkpoints.save(int(self.state.step), self.state, error, self.seconds)
+
+
+def _next_size(size: int, seconds: float) -> int:
+    """How many steps the next block has, after one of `size` steps took `seconds`."""
+    if size == 1 and seconds >= BLOCK_SECONDS:
+        return 2  # the first block compiles, and says nothing about the others
+    return max(1, min(4 * size, int(size * BLOCK_SECONDS / max(seconds, 1e-3))))

@@ -1,13 +1,59 @@
-"""What a person sees of a training run: a bar in a terminal, plain lines elsewhere."""
+"""What a person sees of a run: messages, and a bar in a terminal or plain lines elsewhere.
 
-import sys
+Everything that the library has to say goes through `logging`, to loggers below "seponet". A program that has set up
+logging gets the messages its own way; otherwise `messages_shown` puts them on standard error while a run lasts.
+"""
+
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from .._text import show_duration
+
+CONSOLE = Console(stderr=True)
+"""Of messages and bars alike, so that a message is printed above a bar and not into it."""
+
+
+class ConsoleHandler(logging.Handler):
+    """Prints messages on the console, as sentences: without time, level or origin."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        CONSOLE.print(self.format(record), highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def messages_shown(level: int = logging.INFO) -> Iterator[None]:
+    """Show the library's messages from `level` on while the block runs; logging is left as it was."""
+    logger, handler = logging.getLogger("seponet"), ConsoleHandler(level)
+    before = logger.level
+    logger.addHandler(handler)
+    # Only our own logger, and only for the block: by default messages below WARNING are dropped before any handler.
+    logger.setLevel(min(level, logger.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+
+
+def someone_listens() -> bool:
+    """Whether a program, or the command, has a handler for our messages."""
+    return logging.getLogger("seponet").hasHandlers()
+
+
+@contextmanager
+def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback for (done, total), shown as a bar if standard error is a terminal; otherwise None."""
+    if quiet or not CONSOLE.is_terminal:
+        yield None
+        return
+    with _make_bar() as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 class Reporter:
@@ -23,13 +69,11 @@ class Reporter:
 
     def __init__(self, steps: int, start: int = 0, quiet: bool = False, every: float = 10.0) -> None:
         self.steps, self.start, self.quiet, self.every = steps, start, quiet, every
-        self.console = Console(stderr=True)
         self.last = time.perf_counter()
         self.compiled: float | None = None
         self.bar: Progress | None = None
-        if not quiet and self.console.is_terminal:
-            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-            self.bar = Progress(TextColumn("{task.description}"), *columns, console=self.console)
+        if not quiet and CONSOLE.is_terminal:
+            self.bar = _make_bar()
             self.task = self.bar.add_task("compiling", total=steps, completed=start)
 
     def __enter__(self) -> "Reporter":
@@ -63,10 +107,9 @@ class Reporter:
             self.last = now
             if speed > 0:
                 parts += [f"{speed:.1f} steps/s", f"{show_duration((self.steps - step) / speed)} left"]
-            sys.stderr.write(f"step {step}/{self.steps}  {'  '.join(parts)}\n")
-            sys.stderr.flush()
+            CONSOLE.print(f"step {step}/{self.steps}  {'  '.join(parts)}", highlight=False, soft_wrap=True)
 
-    def say(self, message: str) -> None:
-        """A sentence that stays on the screen."""
-        if not self.quiet:
-            self.console.print(message, highlight=False, soft_wrap=True)
+
+def _make_bar() -> Progress:
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    return Progress(TextColumn("{task.description}"), *columns, console=CONSOLE)

@@ -59,7 +59,8 @@ class TrainStep:
             self.problem.time_axis()
         if config.causality:
             _check_causal(model)
-        self.run = eqx.filter_jit(self._run)
+        # Compiled for this object, and forgotten with it.
+        self._compiled = eqx.filter_jit(self._run)
 
     def start(self) -> TrainState:
         """The state before the first step."""
@@ -75,10 +76,17 @@ class TrainStep:
             pool=start_pool(self.problem, jax.random.fold_in(self.key, 3), self.config.pool) if several else None,
         )
 
+    def run(self, state: TrainState, steps: Int[Array, ""] | int) -> tuple[TrainState, Record]:
+        """The state after `steps` steps, and what they report, in one dispatch; their number is not compiled in."""
+        return self._compiled(state, jnp.asarray(steps))
+
+    def compile(self) -> Any:
+        """The compiled program of `run`; a run that follows need not compile again."""
+        return self._compiled.lower(self.start(), jnp.asarray(1)).compile()  # pyright: ignore[reportFunctionMemberAccess]
+
     def memory(self) -> int:
-        """Bytes that a step needs besides its state. This compiles it, and a run that follows need not do so again."""
-        program = self.run.lower(self.start(), jnp.asarray(1)).compile()  # pyright: ignore[reportFunctionMemberAccess]
-        return program.compiled.memory_analysis().temp_size_in_bytes
+        """Bytes that a step needs besides its state, as the compiler says: asking compiles it, a matter of seconds."""
+        return self.compile().compiled.memory_analysis().temp_size_in_bytes
 
     def model(self, state: TrainState) -> OperatorNetwork:
         """The model to evaluate: with averaged weights if an average is kept."""
@@ -143,7 +151,6 @@ class TrainStep:
         return weights * jnp.minimum(1.0, self.config.cap / jnp.maximum(losses, 1e-30))[None]
 
     def _run(self, state: TrainState, steps: Int[Array, ""]) -> tuple[TrainState, Record]:
-        """`steps` steps in one dispatch; their number is not compiled in."""
         nothing = Record(jnp.zeros(()), jnp.zeros(len(self.terms)), jnp.asarray(True))
         arrays, static = eqx.partition(self.batch(state), eqx.is_array)
 
