@@ -7,7 +7,6 @@ Recipes are chosen on validation functions; this looks at the test functions onc
 """
 
 import argparse
-import hashlib
 import json
 import statistics
 import tempfile
@@ -21,19 +20,16 @@ from seponet.evaluation.report import evaluation_report
 from seponet.problems import PROBLEMS
 from seponet.runs.folder import RunFolder
 from seponet.runs.recipes import load_recipe
+from seponet.training.recipe import Recipe
 
 
-def recipe_hash(problem: str, recipe: str) -> str:
-    """Of all settings, defaults included."""
-    settings = load_recipe(recipe, problem).to_dict()
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def kept(problem: str, recipe: str, digest: str) -> list[dict[str, Any]]:
+def kept(problem: str, recipe: str) -> list[dict[str, Any]]:
     """The seeds that were run before, if with these settings."""
     path = RESULTS / f"accuracy_{problem}_{recipe}.json"
-    found = json.loads(path.read_text()) if path.exists() else {}
-    return found["rows"] if found.get("recipe_hash") == digest else []
+    if not path.exists():
+        return []
+    stored = json.loads(path.read_text())
+    return stored["rows"] if Recipe.from_dict(stored["settings"]) == load_recipe(recipe, problem) else []
 
 
 def measure(problem: str, recipe: str, seed: int) -> dict[str, Any]:
@@ -64,13 +60,12 @@ def main() -> None:
     problems = [arguments.problem] if arguments.problem else list(PROBLEMS)
     for problem in problems:
         settings = load_recipe(recipe, problem).to_dict()
-        digest = recipe_hash(problem, recipe)
-        content = {"problem": problem, "recipe": recipe, "recipe_hash": digest, "machine": machine()}
+        content = {"problem": problem, "recipe": recipe, "machine": machine()}
         for seed in arguments.seeds:
             found = measure(problem, recipe, seed)
             print(f"{problem} {recipe} seed {seed}: {found}", flush=True)
             # Read now: another process may have stored another seed.
-            others = [row for row in kept(problem, recipe, digest) if row["seed"] != seed]
+            others = [row for row in kept(problem, recipe) if row["seed"] != seed]
             rows = sorted([*others, found], key=lambda row: int(row["seed"]))
             mean = statistics.mean(row["relative_l2_mean"] for row in rows)
             made = {**content, "relative_l2_mean": mean, "settings": settings, "rows": rows}

@@ -152,7 +152,7 @@ def main() -> None:
         operator, report = seponet.load(out), RunFolder(out).read_report()
     kept = ("recipe", "seed", "steps", "training_seconds", "parameters")
     content = {"machine": machine(), **{key: report.get(key) for key in kept}}
-    composed = load_recipe(arguments.recipe, "navier_stokes").train.windows > 1
+    composed = load_recipe(arguments.recipe, "navier_stokes").train.rollout.windows > 1
     rows = evaluate(operator, composed, Path(__file__).parent / "figures")
     store(f"navier_stokes_{Path(arguments.recipe).stem}", {**content, **rows})
 

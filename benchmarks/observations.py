@@ -45,7 +45,7 @@ def study_batch() -> None:
     rows: list[dict[str, Any]] = []
     sizes = [(points, 100) for points in POINTS] + [(32, functions) for functions in FUNCTIONS[:-1]]
     for points, functions in sizes:
-        changes = {"train.steps": BATCH_STEPS, "train.points": points, "train.functions": functions}
+        changes = {"train.steps": BATCH_STEPS, "train.sampling.points": points, "train.functions": functions}
         recipe = load_recipe("paper", "diffusion_reaction").changed(changes)
         rows.append({"points": points, "functions": functions, **error_of("diffusion_reaction", recipe)[1]})
         print(rows[-1], flush=True)
@@ -62,9 +62,10 @@ def study_rank(ranks: Sequence[int]) -> None:
     before = json.loads(path.read_text())["rows"] if path.exists() else []
     rows: list[dict[str, Any]] = [row for row in before if row["rank"] not in ranks]
     for rank in ranks:
-        changes = {"model.rank": rank, "train.steps": RANK_STEPS, "train.points": 32, "train.normalise": True}
-        changes |= {"train.optimizer": "soap", "train.rate": 3e-3, "train.schedule": "cosine", "train.resample": 1}
-        recipe = load_recipe("paper", "heat").changed({**changes, "train.schedule_options": {}})
+        changes = {"model.rank": rank, "train.steps": RANK_STEPS, "train.sampling.points": 32}
+        changes |= {"train.loss.normalise": True, "train.sampling.resample": 1}
+        changes["train.optimizer"] = {"name": "soap", "rate": 3e-3, "schedule": "cosine", "schedule_options": {}}
+        recipe = load_recipe("paper", "heat").changed(changes)
         operator, row = error_of("heat", recipe)
         points = testset.points
         series = solve_heat(as_callable(testset.inputs["u"]), points["t"], points["x"], rank=rank)

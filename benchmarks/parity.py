@@ -89,7 +89,7 @@ def run_theirs(
     start: TrainState = stepper.start()
     curve, batch = Curve(), tuple[Any, ...]()
     for step in range(steps + 1):
-        if step % stepper.config.resample == 0:
+        if step % stepper.config.sampling.resample == 0:
             batch = their_batch(make_batch(eqx.tree_at(lambda s: s.step, start, jnp.asarray(step))), sensors)
         if step % EVERY == 0:
             curve.append({"step": step, "error": error(model)})
@@ -112,7 +112,7 @@ def compare_first(name: str, stepper: TrainStep, theirs: Any, sensors: int) -> d
     state = stepper.start()
     batch = eqx.filter_jit(stepper.batch)(state)
     value = jax.jit(jax.value_and_grad(lambda w: stepper.loss(w, state.balance, batch, state.step)[0]))
-    loss, gradient = value(state.weights)
+    loss, gradient = value(state.parameters)
     loss_theirs, slope = getattr(pde, name).apply_model_SepONet(theirs, *their_batch(batch, sensors))
     difference = optax.tree.sub(copy_weights(gradient, slope), gradient)
     part = optax.tree.norm(difference) / optax.tree.norm(gradient)
@@ -131,7 +131,7 @@ def error_of_theirs(testset: TestSet, sensors: int) -> Callable[[Any], float]:
 
 
 def follow(name: str, steps: int) -> dict[str, Any]:
-    problem, recipe = PROBLEMS[name](), load_recipe("paper", name).changed({"train.points": POINTS})
+    problem, recipe = PROBLEMS[name](), load_recipe("paper", name).changed({"train.sampling.points": POINTS})
     testset = load_testset(problem, "validation", 50)
 
     def error(model: Any) -> float:

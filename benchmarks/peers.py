@@ -65,7 +65,7 @@ def settings(problem: str, points: int, mode: str) -> dict[str, Any]:
     from seponet.runs.recipes import load_recipe
 
     recipe = load_recipe("paper", problem)
-    weights = recipe.train.weights
+    weights = recipe.train.loss.weights
     return {
         "what": "train",
         "problem": problem,
@@ -97,7 +97,7 @@ def ours_paper(name: str, points: int) -> Mapping[str, Any]:
     from seponet.training.cost import choose_slab
     from seponet.training.step import TrainStep
 
-    recipe = load_recipe("paper", name).changed({"train.points": points})
+    recipe = load_recipe("paper", name).changed({"train.sampling.points": points})
     model = nn.build(KNOWN[name](), recipe.model, key=jax.random.key(0))
     stepper = TrainStep(model, recipe.train, choose_slab(model, recipe.train.functions), jax.random.key(1))
     box = [stepper.start()]

@@ -60,7 +60,7 @@ def recipe_of(cell: Size) -> Any:
     from seponet.runs.recipes import load_recipe
 
     base = load_recipe("paper", cell.problem)
-    changes: dict[str, Any] = {"train.points": cell.points, "train.functions": cell.functions}
+    changes: dict[str, Any] = {"train.sampling.points": cell.points, "train.functions": cell.functions}
     if cell.model == "seponet_tucker":
         changes |= {"model.decoder": "tucker", "model.rank": 12 if cell.problem == "nonlinear_diffusion" else 24}
     elif cell.model != "seponet_cp":

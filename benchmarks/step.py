@@ -43,7 +43,7 @@ CASES = {
 
 def ours(name: str, points: int, block: int, functions: int = 100) -> tuple[Callable[[], None], Any]:
     """One step of our trainer with the paper's recipe, and the plan of its cost."""
-    recipe: Recipe = load_recipe("paper", name).changed({"train.points": points, "train.functions": functions})
+    recipe: Recipe = load_recipe("paper", name).changed({"train.sampling.points": points, "train.functions": functions})
     model = nn.build(PROBLEMS[name](), recipe.model, key=jax.random.key(0))
     cost = estimate_cost(model, functions, points)
     stepper = TrainStep(model, recipe.train, cost.slab, jax.random.key(1))
@@ -149,7 +149,7 @@ def compare(case: str, repeats: int) -> dict[str, Any]:
 def memory(name: str, points: int, functions: int) -> dict[str, Any]:
     """Peak memory of a step: what the compiler plans, and what the process has in all."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    recipe = load_recipe("paper", name).changed({"train.points": points, "train.functions": functions})
+    recipe = load_recipe("paper", name).changed({"train.sampling.points": points, "train.functions": functions})
     model = nn.build(PROBLEMS[name](), recipe.model, key=jax.random.key(0))
     slab = choose_slab(model, functions)
     stepper = TrainStep(model, recipe.train, slab, jax.random.key(1))

@@ -62,7 +62,7 @@ def step_seconds(problem: Any, recipe: Recipe) -> float:
 def compressed(recipe: Recipe, steps: int) -> Recipe:
     """The recipe with another number of steps; a schedule that decays every so many steps keeps its end."""
     changes: dict[str, Any] = {"train.steps": steps}
-    every = recipe.train.schedule_options.get("every")
+    every = recipe.train.optimizer.schedule_options.get("every")
     if every:
-        changes["train.schedule_options.every"] = max(1, round(every * steps / recipe.train.steps))
+        changes["train.optimizer.schedule_options.every"] = max(1, round(every * steps / recipe.train.steps))
     return recipe.changed(changes)

@@ -1,6 +1,5 @@
 """Files that are replaced whole or not at all: a reader finds the old one or the new one, whenever a writer stops."""
 
-import json
 import os
 import signal
 import tempfile
@@ -9,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 HELD = (signal.SIGINT, signal.SIGTERM)
 
@@ -59,37 +60,8 @@ def current_umask() -> int:
 
 
 def to_toml(tables: Mapping[str, Any]) -> str:
-    """A document whose mappings are tables; mappings inside of tables are written inline."""
-    plain = {key: value for key, value in tables.items() if not isinstance(value, Mapping)}
-    blocks = ["".join(_line(key, value) for key, value in plain.items())]
-    for name, table in tables.items():
-        if isinstance(table, Mapping):
-            blocks.append(f"[{_key(name)}]\n" + "".join(_line(key, value) for key, value in table.items()))
-    return "\n".join(block for block in blocks if block)
-
-
-def _line(key: str, value: Any) -> str:
-    return f"{_key(key)} = {_value(value)}\n"
-
-
-def _key(key: str) -> str:
-    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if bare else _value(key)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        # JSON strings are TOML strings but for the escapes of DEL and of characters beyond the basic plane.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items())
-        return f"{{ {inside} }}" if inside else "{}"
-    raise ValueError(
-        f"{value!r} is a {type(value).__name__}, which TOML can't hold; use numbers, text and lists of them"
-    )
+    """A TOML document of these tables; `tomllib` reads it back."""
+    try:
+        return tomli_w.dumps(tables)
+    except TypeError as error:
+        raise ValueError(f"{error}: TOML can't hold that; use numbers, text and lists of them") from None

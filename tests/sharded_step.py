@@ -8,7 +8,7 @@ import numpy as np
 import zoo
 from jax.sharding import AxisType
 
-from seponet.training.config import TrainConfig
+from seponet.training.config import SamplingConfig, TrainConfig
 from seponet.training.step import TrainStep
 
 
@@ -18,11 +18,16 @@ def main(output: str, devices: str, process: str, address: str) -> None:
     if address:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(address, num_processes=2, process_id=int(process))
-    stepper = TrainStep(zoo.small(zoo.KdV()), TrainConfig(functions=8, points=6), 3, jax.random.key(0))
+    stepper = TrainStep(
+        zoo.small(zoo.KdV()),
+        TrainConfig(functions=8, sampling=SamplingConfig(points=6, method="stratified", resample=2)),
+        3,
+        jax.random.key(0),
+    )
 
     @eqx.filter_jit
     def differentiate(state):
-        arguments = state.weights, state.balance, stepper.batch(state), state.step
+        arguments = state.parameters, state.balance, stepper.batch(state), state.step
         return jax.value_and_grad(stepper.loss, has_aux=True)(*arguments)
 
     with jax.set_mesh(jax.make_mesh((int(devices),), ("functions",), axis_types=(AxisType.Auto,))):

@@ -35,10 +35,17 @@ branch_depth = 1
 [train]
 steps = 30
 functions = 4
-points = 6
-optimizer = "adam"
-normalise = false
 checkpoint = 0.0
+
+[train.sampling]
+points = 6
+method = "stratified"
+
+[train.optimizer]
+name = "adam"
+
+[train.loss]
+normalise = false
 """
 COMMANDS = ("list", "train", "evaluate", "predict", "plot", "reference", "info", "bench")
 

@@ -9,7 +9,7 @@ from zoo import AnisotropicHeat, Brusselator, Poisson
 
 from seponet import nn
 from seponet.problems import Burgers, DiffusionReaction, NonlinearDiffusion
-from seponet.training.config import TrainConfig
+from seponet.training.config import LossConfig, OptimizerConfig, SamplingConfig, TrainConfig
 from seponet.training.cost import choose_slab, estimate_cost
 from seponet.training.step import TrainStep
 
@@ -56,13 +56,13 @@ def test_memory_hardly_depends_on_the_optimizer_and_on_how_points_are_drawn(prob
     slab = choose_slab(network, functions)
     plain = TrainConfig(
         functions=functions,
-        points=points,
-        sampling="stratified" if network.separable else "uniform",
-        resample=2,
-        optimizer="adam",
-        normalise=False,
+        sampling=SamplingConfig(points, "stratified" if network.separable else "uniform", resample=2),
+        optimizer=OptimizerConfig("adam"),
+        loss=LossConfig(normalise=False),
     )
-    other = TrainConfig(functions=functions, points=points, sampling="uniform", resample=1, optimizer="muon")
+    other = TrainConfig(
+        functions=functions, sampling=SamplingConfig(points, "uniform"), optimizer=OptimizerConfig("muon")
+    )
     sizes = [TrainStep(network, config, slab, KEY).memory() for config in (plain, other)]
     assert sizes[0] == pytest.approx(sizes[1], rel=0.2)
 

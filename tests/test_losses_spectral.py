@@ -250,8 +250,7 @@ def test_what_has_no_spectral_residual_is_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"whitening": "modal"}, 'whitening = "modal" scales the waves of train.residual = "spectral"'),
-        ({"residual": "spectral", "causality": 1.0}, "train.causality weighs points in time"),
+        ({"whitening": "modal"}, 'whitening = "modal" scales the waves of train.loss.residual = "spectral"'),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(settings, message):

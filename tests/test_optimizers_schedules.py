@@ -1,4 +1,4 @@
-"""Schedules, the registry of optimizers, and the average of the weights."""
+"""Schedules, and the registry of optimizers."""
 
 import equinox as eqx
 import jax
@@ -7,7 +7,7 @@ import numpy as np
 import optax
 import pytest
 
-from seponet.training.optimizers import average, cosine, exponential, make_optimizer, make_schedule, warmup_stable_decay
+from seponet.training.optimizers import cosine, exponential, make_optimizer, make_schedule
 
 
 def test_exponential_is_the_papers():
@@ -21,19 +21,12 @@ def test_cosine_with_warmup():
     assert cosine(2.0, steps=100)(0) == 2.0
 
 
-def test_warmup_stable_decay():
-    rate = warmup_stable_decay(2.0, steps=100, warmup=10, decay=20)
-    np.testing.assert_allclose([rate(t) for t in (0, 5, 10, 80, 90, 100)], [0.0, 1.0, 2.0, 2.0, 1.0, 0.0], atol=1e-12)
-    longer = warmup_stable_decay(2.0, steps=1000, warmup=10, decay=20)
-    np.testing.assert_allclose([rate(t) for t in range(81)], [longer(t) for t in range(81)])
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: exponential(rate=-1.0), "`rate` must be positive; got -1.0"),
         (lambda: cosine(1e-3, steps=10, warmup=10), "`steps - warmup` must be positive"),
-        (lambda: warmup_stable_decay(1e-3, steps=10, warmup=6, decay=6), r"`warmup` \(6\) \+ `decay` \(6\)"),
+        (lambda: cosine(1e-3, steps=10, warmup=-1), "`warmup` must be at least 0; got -1"),
         (lambda: make_optimizer("saop", 1e-3), "no optimizer 'saop' .did you mean 'soap'"),
         (lambda: make_optimizer("lion", 1e-3), "choose one of adam, muon, soap"),
         (lambda: make_optimizer("soap", 1e-3, frequncy=3), "no option 'frequncy' .did you mean 'frequency'"),
@@ -63,12 +56,3 @@ def test_every_optimizer_trains_an_equinox_network(name):
 
     trained, _ = jax.lax.scan(step, (params, optimizer.init(params)), length=200)[0]
     assert loss(trained) < 0.02 * loss(params)
-
-
-def test_average_is_a_mean_then_an_exponential_average():
-    weights = np.random.default_rng(0).normal(size=40)
-    mean, expected = jnp.asarray(7.0), 7.0
-    for t, w in enumerate(weights):
-        mean = average({"w": jnp.asarray(w), "none": None}, {"w": mean, "none": None}, t, decay=0.9)["w"]
-        expected = weights[: t + 1].mean() if t < 10 else 0.9 * expected + 0.1 * w
-        np.testing.assert_allclose(mean, expected, rtol=1e-12)

@@ -72,11 +72,11 @@ def test_a_recipe_gets_numbers_where_it_says_auto():
     recipe = Recipe().changed(
         {"model.decoder": "tucker", "model.exact": "all", "model.trunk": "classical", "model.rank": "auto"}
     )
-    chosen, floor = resolve_auto(Poisson(), recipe.changed({"train.points": "auto"}))
+    chosen, floor = resolve_auto(Poisson(), recipe.changed({"train.sampling.points": "auto"}))
     assert floor is not None
     assert floor.error < 2e-3
     assert chosen.model.rank == dict(floor.ranks)
-    assert chosen.train.points == {name: int(np.ceil(1.5 * rank)) for name, rank in floor.ranks.items()}
+    assert chosen.train.sampling.points == {name: int(np.ceil(1.5 * rank)) for name, rank in floor.ranks.items()}
     assert resolve_auto(Poisson(), chosen) == (chosen, None)
     with pytest.raises(ValueError, match='rank = "auto" is for what its floors are calculated for'):
         resolve_auto(Poisson(), recipe.changed({"model.decoder": "cp"}))

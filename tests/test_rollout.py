@@ -21,11 +21,11 @@ WINDOWS = {
     "model__decoder": "tucker",
     "model__exact": "all",
     "model__trunk": "classical",
-    "train__resample": 1,
-    "train__windows": 3,
-    "train__pool": 8,
-    "train__ramp": 0.5,
-    "train__accept": 1e9,
+    "train__sampling__resample": 1,
+    "train__rollout__windows": 3,
+    "train__rollout__pool": 8,
+    "train__rollout__ramp": 0.5,
+    "train__rollout__accept": 1e9,
 }
 
 
@@ -74,7 +74,7 @@ def test_states_grow_older_as_training_goes_on_unless_their_residual_is_large():
     state, record = young.run(young.start(), jnp.asarray(12))
     assert bool(record.finite)
     assert int(jnp.max(state.pool.age)) == 2
-    strict = stepper(KdV(), **{**WINDOWS, "train__accept": 1e-9})
+    strict = stepper(KdV(), **{**WINDOWS, "train__rollout__accept": 1e-9})
     state, _ = strict.run(strict.start(), jnp.asarray(12))
     assert not np.any(state.pool.age)
 
@@ -84,8 +84,8 @@ def test_the_pool_resumes_where_it_was(tmp_path):
     whole, _ = made.run(made.start(), jnp.asarray(12))
     part, _ = made.run(made.start(), jnp.asarray(7))
     assert np.any(part.pool.age)
-    Checkpoints(tmp_path, {}).save(7, part, 1.0, 0.0)
-    found = Checkpoints(tmp_path, {}).restore(made.start())
+    Checkpoints(tmp_path).save(7, part, 1.0, 0.0)
+    found = Checkpoints(tmp_path).restore(made.start())
     assert found is not None
     rest, _ = made.run(found[1], jnp.asarray(5))
     assert same(whole, rest)
@@ -167,37 +167,39 @@ def test_how_a_state_becomes_an_input_must_be_known():
 
 @pytest.mark.parametrize("residual", ["pointwise", "spectral"])
 def test_beyond_the_cap_a_function_counts_with_its_logarithm(residual):
-    options = {**WINDOWS, "train__windows": 1, "train__residual": residual, "train__sampling": "gauss"}
+    options = {**WINDOWS, "train__rollout__windows": 1, "train__loss__residual": residual, "train__sampling": "gauss"}
     plain = stepper(KdV(), **options)
     state = plain.start()
     batch = plain.batch(state)
 
-    def loss(made, weights):
-        return made.loss(weights, state.balance, batch, state.step)
+    def loss(made, parameters):
+        return made.loss(parameters, state.balance, batch, state.step)
 
-    _, (losses, _) = loss(plain, state.weights)
+    _, (losses, _) = loss(plain, state.parameters)
     each = jnp.sum(losses.table * batch.scale[None], axis=0)
     cap = float(jnp.sort(each)[1]) * 1.0001
-    capped = stepper(KdV(), **options, train__cap=cap)
-    found, gradient = jax.value_and_grad(lambda w: loss(capped, w)[0])(state.weights)
+    capped = stepper(KdV(), **options, train__loss__cap=cap)
+    found, gradient = jax.value_and_grad(lambda w: loss(capped, w)[0])(state.parameters)
     np.testing.assert_allclose(found, jnp.mean(jnp.minimum(each, cap)), rtol=1e-9)
 
-    def robust(weights):
-        model = eqx.combine(weights, plain.frozen)
+    def robust(parameters):
+        model = eqx.combine(parameters, plain.frozen)
         if residual == "spectral":
-            table = SpectralResidual().table(model, batch.inputs, plain.nodes, model.coefficients(batch.code), 4)
+            table = SpectralResidual().table(
+                model, batch.inputs, plain.nodes, model.coefficients(batch.sensor_values), 4
+            )
             own = jnp.sum(table * batch.scale[None], axis=0)
             return jnp.mean(jnp.where(own < cap, own, cap * (1 + jnp.log(own / cap))))
         weights = jnp.where(each < cap, 1.0, cap / each)[None] * batch.scale[None] / 4
         return physics_loss(model, batch.inputs, batch.collocation, weights).total
 
-    expected = jax.grad(robust)(state.weights)
+    expected = jax.grad(robust)(state.parameters)
     for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-9 * float(jnp.max(jnp.abs(b)) + 1e-12))
 
 
 def test_settings_of_windows_are_checked():
-    with pytest.raises(ValueError, match=r"train\.resample = 1"):
+    with pytest.raises(ValueError, match=r"train\.sampling\.resample = 1"):
         recipe(train__windows=2, train__resample=2)
-    with pytest.raises(ValueError, match=r"train\.pool >= train\.functions"):
-        recipe(**{**WINDOWS, "train__pool": 2})
+    with pytest.raises(ValueError, match=r"train\.rollout\.pool >= train\.functions"):
+        recipe(**{**WINDOWS, "train__rollout__pool": 2})

@@ -33,7 +33,14 @@ from seponet.training.step import TrainStep
 
 TINY = {
     "model": {"rank": 3, "exact": "all", "trunk_width": 6, "trunk_depth": 1, "sensors": 12, "branch_width": 6},
-    "train": {"steps": 12, "functions": 2, "points": 5, "optimizer": "adam", "normalise": False, "checkpoint": 0.0},
+    "train": {
+        "steps": 12,
+        "functions": 2,
+        "checkpoint": 0.0,
+        "sampling": {"points": 5, "method": "stratified"},
+        "optimizer": {"name": "adam"},
+        "loss": {"normalise": False},
+    },
 }
 RECIPE = Recipe.from_dict(TINY)
 BARE = {"functions": 0, "figures": False, "quiet": True}
@@ -93,14 +100,14 @@ def test_packaged_recipes_are_valid_for_their_problem(name):
         if label == "paper" or name == "burgers":
             model = build(problem, recipe.model, key=jax.random.key(0))
             stepper = TrainStep(model, recipe.train, choose_slab(model, recipe.train.functions), jax.random.key(0))
-            assert stepper.weights.shape == (len(problem.terms(model.exact)),)
+            assert stepper.term_weights.shape == (len(problem.terms(model.exact)),)
 
 
 def test_paper_recipe_weighs_terms_like_the_paper():
     recipe = load_recipe("paper", "burgers")
     model = build(Burgers(), recipe.model, key=jax.random.key(0))
     stepper = TrainStep(model, recipe.train, 8, jax.random.key(0))
-    weights = dict(zip([term.name for term in stepper.terms], stepper.weights.tolist(), strict=True))
+    weights = dict(zip([term.name for term in stepper.terms], stepper.term_weights.tolist(), strict=True))
     assert weights["equation"] == 1
     assert weights["t=0"] == 20
     assert {weight for name, weight in weights.items() if name.startswith("x periodic")} == {1.0}
@@ -166,7 +173,7 @@ def test_mistakes_that_only_building_finds_leave_no_folder(tmp_path):
     for changes, message in (
         ({"model.decoder": "tuker"}, "did you mean 'tucker'"),
         ({"train.optimizer": "sop"}, "did you mean 'soap'"),
-        ({"train.weights": {"z": 1.0}}, "train.weights names 'z'"),
+        ({"train.weights": {"z": 1.0}}, "train.loss.weights names 'z'"),
     ):
         with pytest.raises(ValueError, match=message):
             train(Decay, RECIPE, out=tmp_path / "run", set=changes, quiet=True)
@@ -175,7 +182,9 @@ def test_mistakes_that_only_building_finds_leave_no_folder(tmp_path):
 
 def test_plan_that_does_not_fit_stops_before_training(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "available_memory", lambda: 1000)
-    with pytest.raises(ValueError, match=r"GiB are free: lower train.functions \(now 2\), train.points \(now 5\)"):
+    with pytest.raises(
+        ValueError, match=r"GiB are free: lower train.functions \(now 2\), train.sampling.points \(now 5\)"
+    ):
         train(Decay, RECIPE, out=tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 

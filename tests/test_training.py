@@ -18,8 +18,11 @@ import numpy as np
 import pytest
 from zoo import AllenCahn, KdV, Plate
 
-from seponet import nn
+from seponet import Grid, nn
+from seponet.evaluation.errors import predict_fields
+from seponet.losses.pointwise import lift_losses
 from seponet.losses.supervised import Data
+from seponet.runs.recipes import PACKAGED, load_recipe
 from seponet.training.checkpoints import Checkpoints
 from seponet.training.loop import Diverged, Trainer, prepare, train_model
 from seponet.training.recipe import Recipe
@@ -34,10 +37,9 @@ SMALL = {
     "model.branch_depth": 1,
     "model.sensors": 8,
     "train.functions": 4,
-    "train.points": 6,
     "train.steps": 12,
-    "train.resample": 3,
     "train.slab": 24,
+    "train.sampling": {"points": 6, "method": "stratified", "resample": 3},
 }
 
 
@@ -127,11 +129,9 @@ def test_the_loss_falls_and_terms_are_logged():
 
 
 def test_normalisation_makes_small_functions_count():
-    both = stepper(KdV(), model__exact="all", train__resample=1)
+    both = stepper(KdV(), model__exact="all", train__sampling__resample=1)
     batch = both.batch(both.start())
     inputs = {"u": eqx.tree_at(lambda f: f.parameters, batch.inputs["u"], 1e-3 * batch.inputs["u"].parameters)}
-    from seponet.losses.pointwise import lift_losses
-
     model = both.model(both.start())
     small = lift_losses(model, inputs, batch.collocation, 4)[0]
     # Its own loss divides each function, but for a thousandth of the mean that keeps zero functions harmless.
@@ -141,39 +141,26 @@ def test_normalisation_makes_small_functions_count():
 
 
 def test_balanced_weights_give_gradients_of_equal_length():
-    balanced = stepper(AllenCahn(), train__balance=1, train__steps=2)
+    balanced = stepper(AllenCahn(), train__loss__balance=1, train__steps=2)
     state = balanced.start()
     batch = balanced.batch(state)
     factors = eqx.filter_jit(balanced._balanced)(state, batch)
 
     @eqx.filter_jit
-    def length(weights):
-        gradient = jax.grad(lambda w: balanced.loss(w, weights, batch, state.step)[0])(state.weights)
+    def length(factors):
+        gradient = jax.grad(lambda w: balanced.loss(w, factors, batch, state.step)[0])(state.parameters)
         return jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient)))
 
     lengths = [float(length(row)) for row in jnp.diag(factors)]
     np.testing.assert_allclose(lengths, lengths[0], rtol=1e-8)
 
 
-def test_averaged_weights_are_used_for_evaluation():
-    averaging = stepper(AllenCahn(), train__average=0.9)
-    state, _ = averaging.run(averaging.start(), jnp.asarray(5))
-    assert not same(state.mean, state.weights)
-    assert same(
-        eqx.filter(averaging.model(state), eqx.is_inexact_array),
-        eqx.filter(eqx.combine(state.mean, averaging.frozen), eqx.is_inexact_array),
-    )
-
-
 def test_supervised_pairs_pull_the_model_to_them():
     problem = KdV()
     # Data that contradict the equation must win where the equation hardly counts.
     weights = {"equation": 1e-6, "t": 1e-6, "x": 1e-6}
-    made = recipe(train__steps=300, train__normalise=False, train__weights=weights)
+    made = recipe(train__steps=300, train__loss__normalise=False, train__loss__weights=weights)
     inputs = problem.sample(jax.random.key(3), 3)
-    from seponet import Grid
-    from seponet.evaluation.errors import predict_fields
-
     grid = Grid.of(problem.domain, {"t": jnp.linspace(0, 0.5, 5), "x": jnp.linspace(-1, 1, 9)})
     values = jnp.broadcast_to(jnp.cos(jnp.pi * grid["x"])[None, None], (3, 5, 9))
     result = train_model(problem, made, data=Data(inputs, grid, {"s": values}), quiet=True)
@@ -186,12 +173,12 @@ def test_a_step_that_is_not_finite_is_not_applied(plain):
     broken = eqx.tree_at(lambda s: s.balance, state, jnp.full_like(state.balance, jnp.nan))
     after, record = plain.run(broken, jnp.asarray(1))
     assert not bool(record.finite)
-    assert same(after.weights, state.weights)
+    assert same(after.parameters, state.parameters)
 
 
 def test_a_run_that_diverges_ends_with_a_sentence():
-    wild = recipe(train__optimizer="adam", train__rate=1e30, train__schedule="constant", train__rollbacks=2)
-    with pytest.raises(Diverged, match=r"although the step was halved 2 times; lower train\.rate"):
+    wild = recipe(train__optimizer={"name": "adam", "rate": 1e30, "schedule": "constant"}, train__rollbacks=2)
+    with pytest.raises(Diverged, match=r"although the step was halved 2 times; lower train\.optimizer\.rate"):
         train_model(AllenCahn(), wild, quiet=True)
 
 
@@ -210,8 +197,8 @@ def interrupt_at(call):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"train__average": 0.9, "train__balance": 2, "train__sampling": "adaptive", "model__exact": "none"}],
-    ids=["plain", "average, balance, adaptive points"],
+    [{}, {"train__loss__balance": 2, "train__sampling__method": "adaptive", "model__exact": "none"}],
+    ids=["plain", "balance, adaptive points"],
 )
 def test_resumed_equals_uninterrupted(tmp_path, changes):
     made = recipe(train__validate=0.0, **changes)
@@ -337,15 +324,13 @@ def test_a_disk_that_fills_up_while_a_checkpoint_is_written_leaves_those_before_
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(
-        OSError, match=r"checkpoint 2 can't be written to .* \(.*No space left.*those before it"
-    ):
+    with pytest.raises(OSError, match=r"checkpoint 2 can't be written to .* \(.*No space left.*those before it"):
         checkpoints.save(2, {"w": jnp.ones(2)}, 1.0, 0.0)
     assert os.listdir(tmp_path) == ["1.npz"]
 
 
 def test_lbfgs_lowers_the_loss_of_a_problem_without_inputs():
-    made = recipe(train__steps=20, train__sampling="gauss", train__finish=30)
+    made = recipe(train__steps=20, train__sampling__method="gauss", train__polish=30)
     finished = train_model(Plate(), made, quiet=True)
     assert finished.steps == 20
     other = TrainStep(finished.model, made.train, 4, jax.random.key(2))
@@ -353,8 +338,8 @@ def test_lbfgs_lowers_the_loss_of_a_problem_without_inputs():
     @eqx.filter_jit
     def loss(model):
         state = other.start()
-        weights = eqx.filter(model, eqx.is_inexact_array)
-        return other.loss(weights, state.balance, other.batch(state), state.step)[0]
+        parameters = eqx.filter(model, eqx.is_inexact_array)
+        return other.loss(parameters, state.balance, other.batch(state), state.step)[0]
 
     before = stepper_like_train(Plate(), made)
     state, _ = before.run(before.start(), jnp.asarray(20))
@@ -386,6 +371,20 @@ def test_float64_on_request_and_float32_by_default():
         ({"trian.steps": 1}, "written model.<key> or train.<key>"),
         ({"train.precision": "half"}, "float32, float64"),
         ({"model.sensors": 1.5}, "sensors must be int"),
+        ({"train.steps": True}, "the settings, [train]: steps must be int; got True"),
+        ({"train.optimzer": {}}, "unknown setting 'optimzer' (did you mean 'optimizer'"),
+        (
+            {"train.optimizer.rte": 1.0},
+            "the settings, [train.optimizer] has an unknown setting 'rte' (did you mean 'rate'",
+        ),
+        ({"train.optimizer_option": 3}, "did you mean 'optimizer.options'"),
+        ({"train.optimizer.options": 3}, "[train.optimizer]: options must be a table; got 3"),
+        ({"train.sampling.points": "many"}, '[train.sampling]: points must be int or "auto" or a table of int; got'),
+        ({"train.points": {"t": 1.5}}, '[train.sampling]: points must be int or "auto" or a table of int; got'),
+        ({"train.rollout": 3}, "[train]: rollout must be a table of settings; got 3"),
+        ({"train.loss.weights": {"t": "much"}}, "[train.loss]: weights must be a table of float; got {'t': 'much'}"),
+        ({"model.exact": [1]}, "exact must be str or a list of str; got [1]"),
+        ({"train.causality": 1.0}, "sets 'causality', which no recipe used and which is gone; leave it out"),
     ],
 )
 def test_wrong_settings_are_rejected_with_what_was_meant(changes, sentence):
@@ -394,16 +393,88 @@ def test_wrong_settings_are_rejected_with_what_was_meant(changes, sentence):
 
 
 def test_a_recipe_survives_its_own_description():
-    made = recipe(train__points={"t": 3, "x": 5}, model__exact=["t"], train__weights={"t": 20.0})
+    made = recipe(train__sampling__points={"t": 3, "x": 5}, model__exact=["t"], train__loss__weights={"t": 20.0})
     assert Recipe.from_dict(made.to_dict()) == made
+
+
+def test_flat_keys_stand_for_those_in_tables():
+    flat = {
+        "steps": 7,
+        "points": {"t": 3, "x": 5},
+        "sampling": {"t": "gauss", "x": "uniform"},
+        "optimizer": "adam",
+        "optimizer_options": {"b1": 0.8},
+        "rate": 1,
+        "schedule_options": {"warmup": 3},
+        "weights": {"t": 20},
+        "windows": 1,
+        "finish": 4,
+        "average": 0.0,
+        "causality": 0.0,
+    }
+    tables = {
+        "steps": 7,
+        "polish": 4,
+        "sampling": {"points": {"t": 3, "x": 5}, "method": {"t": "gauss", "x": "uniform"}},
+        "optimizer": {"name": "adam", "options": {"b1": 0.8}, "rate": 1.0, "schedule_options": {"warmup": 3}},
+        "loss": {"weights": {"t": 20.0}},
+        "rollout": {"windows": 1},
+    }
+    assert Recipe.from_dict({"train": flat}) == Recipe.from_dict({"train": tables})
+    settings = {f"train.{key}": value for key, value in flat.items()}
+    assert Recipe().changed(settings) == Recipe.from_dict({"train": tables})
+    one = Recipe().changed({"train.optimizer_options.b1": 0.8, "train.optimizer.rate": 2.0, "train.rate": 1.0})
+    assert (one.train.optimizer.options, one.train.optimizer.rate) == ({"b1": 0.8}, 1.0)
+    with pytest.raises(ValueError, match=r"sets optimizer\.rate twice, once as a flat key"):
+        Recipe.from_dict({"train": {"rate": 1.0, "optimizer": {"rate": 1.0}}})
+
+
+FLAT = json.loads((Path(__file__).parent / "data" / "flat_recipes.json").read_text())
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_recipes_in_flat_form_are_those_that_are_shipped(name):
+    """The recipes as they were before [train] had tables."""
+    assert Recipe.from_dict(FLAT[name]) == load_recipe(PACKAGED / name)
+
+
+def test_a_long_gradient_is_clipped():
+    options = {"train__optimizer__name": "adam", "train__optimizer__schedule": "constant"}
+    free = stepper(AllenCahn(), **options)
+    clipped = stepper(AllenCahn(), **options, train__optimizer__clip=1e-3)
+    gradient = jax.tree.map(lambda w: jnp.ones_like(w), free.trained)
+    length = float(jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient))))
+    short = jax.tree.map(lambda g: g * 1e-3 / length, gradient)
+    # Adam's first step does not depend on the length; its memory of the gradient does.
+    _, after = clipped.optimizer.update(gradient, clipped.optimizer.init(free.trained), free.trained)
+    _, expected = free.optimizer.update(short, free.optimizer.init(free.trained), free.trained)
+    for a, b in zip(arrays(after), arrays(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_supervised_pairs_count_by_their_weight():
+    problem = KdV()
+    inputs = problem.sample(jax.random.key(3), 3)
+    grid = Grid.of(problem.domain, {"t": jnp.linspace(0, 0.5, 5), "x": jnp.linspace(-1, 1, 9)})
+    pairs = Data(inputs, grid, {"s": jnp.ones((3, 5, 9))})
+
+    def loss(weight, data):
+        settings = recipe(train__loss__data_weight=weight)
+        model = nn.build(problem, settings.model, key=jax.random.key(1))
+        step = TrainStep(model, settings.train, settings.train.slab, jax.random.key(2), data)
+        state = step.start()
+        return float(step.loss(state.parameters, state.balance, step.batch(state), state.step)[0])
+
+    none, once, twice = loss(1.0, None), loss(1.0, pairs), loss(2.0, pairs)
+    assert once > none
+    np.testing.assert_allclose(twice - none, 2 * (once - none), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
         ({"train__whitening": "diagonal"}, "the trunks of this model are learned"),
-        ({"train__causality": 1.0, "model__kind": "deeponet", "train__sampling": "uniform"}, "needs a separable model"),
-        ({"train__points": {"t": 4, "x": 4, "y": 4}}, "points names y; the axes are t, x"),
+        ({"train__sampling__points": {"t": 4, "x": 4, "y": 4}}, "points names y; the axes are t, x"),
     ],
 )
 def test_settings_that_do_not_go_together_are_rejected(changes, sentence):
@@ -424,7 +495,7 @@ def test_a_loss_of_zero_is_no_divergence(monkeypatch):
 
 def test_weights_of_unknown_terms_are_rejected():
     with pytest.raises(ValueError, match="names 'z'; the terms and axes"):
-        stepper(AllenCahn(), train__weights={"z": 1.0})
+        stepper(AllenCahn(), train__loss__weights={"z": 1.0})
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])

@@ -18,7 +18,7 @@ from ..runs.config import RunConfig
 from ..runs.figures import plot_run
 from ..runs.folder import RunFolder
 from ..runs.recipes import recipes_of
-from ..training.recipe import Recipe
+from ..training.recipe import Recipe, flat
 from .output import write_json, write_line, write_table
 
 SYMBOLS = {
@@ -63,9 +63,9 @@ def info_command(arguments: Namespace) -> int:
     rows += [[key, str(value)] for key, value in found["config"].items() if key in ("problem", "recipe", "seed")]
     defaults = Recipe().to_dict()
     for table in ("constants", "model", "train"):
-        usual = defaults.get(table, {})
-        own = {key: value for key, value in found["config"].get(table, {}).items() if usual.get(key) != value}
-        rows += [[table, ", ".join(f"{key} = {value}" for key, value in own.items())]] if own else []
+        usual, settings = flat(defaults.get(table, {})), flat(found["config"].get(table, {}))
+        changed = [f"{key} = {value}" for key, value in settings.items() if usual.get(key) != value]
+        rows += [[table, ", ".join(changed)]] if changed else []
     if found["last"]:
         rows += [["last step", str(found["last"]["step"])], ["loss", f"{found['last']['loss']:.3g}"]]
     if "training_seconds" in report:

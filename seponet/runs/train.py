@@ -197,8 +197,8 @@ def _check_same(folder: RunFolder, config: RunConfig) -> None:
 
 def _check_plan(step: TrainStep) -> None:
     """Say what training will take, and stop if it will not fit, before anything is written."""
-    config, slab = step.config, step.slab
-    cost = estimate_cost(step.model(step.start()), config.functions, config.points, slab)
+    config, slab, points = step.config, step.slab, step.config.sampling.points
+    cost = estimate_cost(step.model(step.start()), config.functions, points, slab)
     least = show_duration(max(config.steps * cost.flops / matmul_rate(), 1))
     logger.info("%s; %d steps take at least %s here, plus compilation", cost, config.steps, least)
     size, available = step.memory(), available_memory()
@@ -206,7 +206,7 @@ def _check_plan(step: TrainStep) -> None:
     if available is not None and size > available:
         raise ValueError(
             f"training needs about {size / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free: lower "
-            f"train.functions (now {config.functions}), train.points (now {config.points}) or train.slab (now {slab})"
+            f"train.functions (now {config.functions}), train.sampling.points (now {points}) or train.slab (now {slab})"
         )
 
 

@@ -116,7 +116,7 @@ class Checkpoints:
         """The error of a checkpoint; one that can't be read is never the best."""
         if step not in self.errors:
             try:
-                with np.load(self.path(step)) as content:
+                with self.path(step).open("rb") as file, np.load(file) as content:
                     self.errors[step] = _meta_of(content)["error"]
             except Exception:  # as in `restore`
                 self.errors[step] = float("inf")
@@ -152,7 +152,8 @@ def _write(path: Path, arrays: list[np.ndarray], meta: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
-    with np.load(path) as content:
+    # NumPy leaves a file that it opened itself open if it can't read it.
+    with path.open("rb") as file, np.load(file) as content:
         meta = _meta_of(content)
         arrays = [content[name] for name in sorted(content.files) if name != META]
     if _digest(arrays) != meta["digest"]:

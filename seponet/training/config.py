@@ -1,45 +1,113 @@
-"""How a model is trained, as data."""
+"""How a model is trained, as data: the table [train] of a recipe, and the tables inside of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """Where the equations are asked to hold: `[train.sampling]`.
+
+    **Arguments:**
+
+    - `points`: collocation points along each axis: a number, a mapping from axes, or "auto": one and a half times
+        the rank.
+    - `method`: "gauss", "uniform", "stratified" or "adaptive", or a mapping from axes (see `Sampler`).
+    - `resample`: steps between new functions and points.
+    """
+
+    points: int | Literal["auto"] | Mapping[str, int] = 32
+    method: str | Mapping[str, str] = "gauss"
+    resample: int = 1
+
+    def __post_init__(self) -> None:
+        _at_least_one("train.sampling", self, "resample")
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """What is minimised: `[train.loss]`.
+
+    **Arguments:**
+
+    - `residual`: "pointwise", or "spectral": projected on the waves of trigonometric trunks (`losses/spectral.py`).
+    - `smoothing`: a spectral residual is measured in the norm |k|^-smoothing: a number, or by equation.
+    - `weights`: by axis, the weight of the soft conditions on its faces; "equation" is that of the equations.
+    - `normalise`: divide the loss of each function by that of its lift alone, so that all functions count alike.
+    - `cap`: beyond this loss, a function counts with the logarithm of its loss instead, so that no single one rules a
+        step; 0 is off.
+    - `balance`: steps between two updates of weights that make the gradients of all terms equally long; 0 is off.
+    - `data_weight`: weight of supervised pairs, if any are given.
+    """
+
+    residual: str = "pointwise"
+    smoothing: float | Mapping[str, float] = 0.0
+    weights: Mapping[str, float] = field(default_factory=dict)
+    normalise: bool = True
+    cap: float = 0.0
+    balance: int = 0
+    data_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _one_of("train.loss", self, "residual", "pointwise", "spectral")
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """How it is minimised: `[train.optimizer]`.
+
+    **Arguments:**
+
+    - `name`, `options`: "adam", "soap" or "muon", and their arguments.
+    - `rate`: the (highest) learning rate.
+    - `schedule`, `schedule_options`: "constant", "exponential" or "cosine", and their arguments.
+    - `clip`: largest norm of a gradient; 0 is off.
+    """
+
+    name: str = "soap"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    rate: float = 3e-3
+    schedule: str = "cosine"
+    schedule_options: Mapping[str, Any] = field(default_factory=dict)
+    clip: float = 0.0
+
+
+@dataclass(frozen=True)
+class RolloutConfig:
+    """Training on states that the model itself has advanced: `[train.rollout]`, see `state_pool.py`.
+
+    **Arguments:**
+
+    - `windows`: states are advanced by up to `windows - 1` windows of time; 1 is off.
+    - `pool`: how many states are kept, of which a step takes `functions`.
+    - `accept`: a state is advanced only if its loss is below this part of the lift's, and drawn anew otherwise.
+    - `ramp`: the part of the training in which the number of windows grows from 1 to `windows`.
+    """
+
+    windows: int = 1
+    pool: int = 128
+    accept: float = 0.1
+    ramp: float = 0.5
+
+    def __post_init__(self) -> None:
+        _at_least_one("train.rollout", self, "windows")
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a model is trained. The defaults suit learned trunks; the recipes set what suits them.
+    """How a model is trained: `[train]`.
 
     **Arguments:**
 
     - `steps`: optimizer steps.
     - `functions`: input functions in a batch.
-    - `points`: collocation points along each axis: a number, a mapping from axes, or "auto": one and a half times
-        the rank.
-    - `sampling`: "uniform", "stratified", "gauss" or "adaptive", or a mapping from axes (see `Sampler`).
-    - `resample`: steps between new functions and points.
-    - `weights`: by axis, the weight of the soft conditions on its faces; "equation" is that of the equations.
-    - `residual`: "pointwise", or "spectral": projected on the waves of trigonometric trunks (`losses/spectral.py`).
-    - `smoothing`: a spectral residual is measured in the norm |k|^-smoothing: a number, or by equation.
-    - `normalise`: divide the loss of each function by that of its lift alone, so that all functions count alike.
-    - `cap`: beyond this loss, a function counts with the logarithm of its loss instead, so that no single one rules a
-        step; 0 is off.
-    - `windows`: train on states that the model itself has advanced by up to so many windows less one (`state_pool.py`).
-    - `pool`: how many states are kept, of which a step takes `functions`.
-    - `accept`: a state is advanced only if its loss is below this part of the lift's, and drawn anew otherwise.
-    - `ramp`: the part of the training in which the number of windows grows from 1 to `windows`.
-    - `causality`: see `losses.pointwise.physics_loss`; 0 is off.
-    - `balance`: steps between two updates of weights that make the gradients of all terms equally long; 0 is off.
+    - `sampling`, `loss`, `optimizer`, `rollout`: tables of their own.
     - `whitening`: "none", "diagonal" or "full" (`training.whitening.whiten`), or "modal" for spectral residuals
         (`training.whitening.modal_weights`); `amplitude` is its amplitude.
-    - `optimizer`, `optimizer_options`: "adam", "soap" or "muon", and their arguments.
-    - `schedule`, `schedule_options`: "constant", "exponential", "cosine" or "warmup_stable_decay"; `rate` is the
-        (highest) learning rate.
-    - `clip`: largest norm of a gradient; 0 is off.
-    - `average`: decay of an average of the weights that is used for evaluation; 0 is off.
-    - `finish`: L-BFGS steps on a fixed batch after the last step.
+    - `polish`: L-BFGS steps on a fixed batch after the last step; 0 is off.
     - `precision`: "float32" or "float64".
-    - `slab`: points in a slab of the loss; 0 lets `plan` choose.
-    - `data_weight`: weight of supervised pairs, if any are given.
+    - `slab`: points in a slab of the loss; 0 lets `choose_slab` choose.
     - `validate`, `checkpoint`: seconds between validations and between checkpoints.
     - `keep`: how many of the newest checkpoints are kept, besides the best one.
     - `rollbacks`: how often a diverged run may go back to its last good state with half the step.
@@ -47,57 +115,44 @@ class TrainConfig:
 
     steps: int = 10_000
     functions: int = 100
-    points: int | str | Mapping[str, int] = 32
-    sampling: str | Mapping[str, str] = "stratified"
-    resample: int = 2
-    weights: Mapping[str, float] = field(default_factory=dict)
-    residual: str = "pointwise"
-    smoothing: float | Mapping[str, float] = 0.0
-    normalise: bool = True
-    cap: float = 0.0
-    windows: int = 1
-    pool: int = 128
-    accept: float = 0.1
-    ramp: float = 0.5
-    causality: float = 0.0
-    balance: int = 0
     whitening: str = "none"
     amplitude: float = 1.0
-    optimizer: str = "soap"
-    optimizer_options: Mapping[str, Any] = field(default_factory=dict)
-    rate: float = 3e-3
-    schedule: str = "cosine"
-    schedule_options: Mapping[str, Any] = field(default_factory=dict)
-    clip: float = 0.0
-    average: float = 0.0
-    finish: int = 0
+    polish: int = 0
     precision: str = "float32"
     slab: int = 0
-    data_weight: float = 1.0
     validate: float = 10.0
     checkpoint: float = 30.0
     keep: int = 2
     rollbacks: int = 3
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
 
     def __post_init__(self) -> None:
-        for name in ("steps", "functions", "resample", "keep", "windows"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"train.{name} must be at least 1; got {getattr(self, name)}")
-        for name, known in (
-            ("precision", ("float32", "float64")),
-            ("whitening", ("none", "diagonal", "full", "modal")),
-            ("residual", ("pointwise", "spectral")),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(f"train.{name} must be one of {', '.join(known)}; got {getattr(self, name)!r}")
-        if self.residual != "spectral" and self.whitening == "modal":
-            raise ValueError('train.whitening = "modal" scales the waves of train.residual = "spectral"; set both')
-        if self.residual == "spectral" and self.causality:
-            raise ValueError('train.causality weighs points in time, and train.residual = "spectral" has none; set one')
-        if self.windows > 1 and (self.resample > 1 or self.pool < self.functions):
+        _at_least_one("train", self, "steps", "functions", "keep")
+        _one_of("train", self, "precision", "float32", "float64")
+        _one_of("train", self, "whitening", "none", "diagonal", "full", "modal")
+        if self.loss.residual != "spectral" and self.whitening == "modal":
+            raise ValueError('train.whitening = "modal" scales the waves of train.loss.residual = "spectral"; set both')
+        if self.rollout.windows > 1 and (self.sampling.resample > 1 or self.rollout.pool < self.functions):
             raise ValueError(
-                "train.windows > 1 takes new states from the pool in every step: it needs train.resample = 1 and "
-                f"train.pool >= train.functions; got {self.resample}, {self.pool} and {self.functions}"
+                "train.rollout.windows > 1 takes new states from the pool in every step: it needs "
+                "train.sampling.resample = 1 and train.rollout.pool >= train.functions; got "
+                f"{self.sampling.resample}, {self.rollout.pool} and {self.functions}"
             )
-        if self.windows > 1 and not self.normalise:
-            raise ValueError("train.windows > 1 accepts states by their relative loss; it needs train.normalise = true")
+        if self.rollout.windows > 1 and not self.loss.normalise:
+            raise ValueError(
+                "train.rollout.windows > 1 accepts states by their relative loss; it needs train.loss.normalise = true"
+            )
+
+
+def _at_least_one(table: str, config: Any, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) < 1:
+            raise ValueError(f"{table}.{name} must be at least 1; got {getattr(config, name)}")
+
+
+def _one_of(table: str, config: Any, name: str, *known: str) -> None:
+    if getattr(config, name) not in known:
+        raise ValueError(f"{table}.{name} must be one of {', '.join(known)}; got {getattr(config, name)!r}")

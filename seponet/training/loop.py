@@ -158,8 +158,8 @@ class Trainer:
         with Reporter(self.config.steps, int(self.state.step), self.quiet) as reporter:
             try:
                 end = self._repeat(reporter)
-                if end == "complete" and self.config.finish:
-                    self.state = polish(self.step, self.state, self.config.finish)
+                if end == "complete" and self.config.polish:
+                    self.state = polish(self.step, self.state, self.config.polish)
                 self._measure()
             except KeyboardInterrupt:
                 # `self.state` is that of the last whole block: an interrupt never leaves half a step.
@@ -209,7 +209,8 @@ class Trainer:
         if rollbacks > self.config.rollbacks:
             raise Diverged(
                 f"the loss became {loss:.3g} at step {step} although the step was halved {self.config.rollbacks} "
-                f"times; lower train.rate (now {self.config.rate:g}) or set train.clip = 1"
+                f"times; lower train.optimizer.rate (now {self.config.optimizer.rate:g}) or set "
+                "train.optimizer.clip = 1"
             )
         self.state = eqx.tree_at(lambda s: s.rate, self.state, 0.5 * self.state.rate)
         done = int(self.state.step)

@@ -104,7 +104,8 @@ class Floors:
         if not all(np.all(np.isfinite(found)) for found in (self.operators, self.coefficients, self.norms)):
             raise ValueError(
                 f"no ranks could be chosen for {type(problem).__name__}, because Gauss-Newton did not solve it for "
-                "sampled inputs; give numbers: model.rank, and train.points of about one and a half times as many"
+                "sampled inputs; give numbers: model.rank, and train.sampling.points of about one and a half times as "
+                "many"
             )
         self.trunks: tuple[BasisTrunk, ...] = model.trunks
 
@@ -171,10 +172,10 @@ def resolve_auto(problem: Problem, recipe: Recipe) -> tuple[Recipe, Floor | None
         paired = recipe.model.invariant
         ranks = {name: rank + (name == paired and rank % 2 == 0) for name, rank in floor.ranks.items()}
         recipe = recipe.changed({"model.rank": ranks})
-    if recipe.train.points == "auto":
+    if recipe.train.sampling.points == "auto":
         rank = recipe.model.rank
         ranks = rank if isinstance(rank, Mapping) else dict.fromkeys(problem.domain, rank)
-        recipe = recipe.changed({"train.points": {name: -(-3 * int(r) // 2) for name, r in ranks.items()}})
+        recipe = recipe.changed({"train.sampling.points": {name: -(-3 * int(r) // 2) for name, r in ranks.items()}})
     return recipe, floor
 
 

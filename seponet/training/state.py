@@ -14,7 +14,7 @@ class Batch(eqx.Module):
     its lift; with the rows of the pool that the functions come from, if there is one."""
 
     inputs: dict[str, Functions]
-    code: dict[str, Float[Array, "functions *_"]]
+    sensor_values: dict[str, Float[Array, "functions *_"]]
     collocation: Collocation
     scale: Float[Array, " functions"]
     rows: Int[Array, " functions"] | None = None
@@ -24,7 +24,7 @@ class TrainState(eqx.Module):
     """All that changes in training, and so what a checkpoint holds.
 
     - `step`: steps done.
-    - `weights`: the trainable arrays of the model; `mean` their average, if one is kept.
+    - `parameters`: the trainable arrays of the model.
     - `optimizer`: the optimizer's state.
     - `balance`: factors of the terms' weights.
     - `density`: of an adaptive sampler.
@@ -33,8 +33,7 @@ class TrainState(eqx.Module):
     """
 
     step: Int[Array, ""]
-    weights: PyTree
-    mean: PyTree
+    parameters: PyTree
     optimizer: PyTree
     balance: Float[Array, " terms"]
     density: Density

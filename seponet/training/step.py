@@ -9,7 +9,6 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ..calculus.model import FixedCoefficients
-from ..equations.terms import Term
 from ..losses.pointwise import Losses, lift_losses, physics_loss
 from ..losses.spectral import SpectralResidual
 from ..losses.supervised import Data
@@ -17,7 +16,8 @@ from ..nn.fixed import trainable
 from ..nn.model import OperatorNetwork
 from ..operator.rollout import end_of_window
 from .config import TrainConfig
-from .optimizers import average, make_optimizer, make_schedule
+from .optimizers import make_optimizer, make_schedule
+from .reweighting import balancing_factors, capped, term_weights
 from .sampling import Sampler
 from .sharding import share
 from .state import Batch, Record, TrainState
@@ -45,35 +45,36 @@ class TrainStep:
         self.config, self.slab, self.key, self.data = config, slab, key, data
         self.problem = model.problem
         self.terms = model.problem.terms(model.exact)
-        self.sampler = Sampler.of(self.problem.domain, config.points, config.sampling, not model.separable)
-        self.weights = _term_weights(self.terms, config)
+        sampling = config.sampling
+        self.sampler = Sampler.of(self.problem.domain, sampling.points, sampling.method, not model.separable)
+        self.term_weights = term_weights(self.terms, config.loss)
         self.optimizer = _optimizer(config)
         self.trained, self.frozen = eqx.partition(model, trainable(model))
-        self.galerkin = SpectralResidual(config.smoothing) if config.residual == "spectral" else None
+        spectral = config.loss.residual == "spectral"
+        self.galerkin = SpectralResidual(config.loss.smoothing) if spectral else None
         if self.galerkin is not None:
             self.galerkin.check(model, self.sampler.methods)
         # Fixed points are constants, so that bases are tabulated while tracing.
         fixed = set(self.sampler.methods) == {"gauss"}
         self.nodes = self.sampler.draw(key, self.sampler.density()) if fixed else None
-        if config.windows > 1:
+        if config.rollout.windows > 1:
             self.problem.time_axis()
-        if config.causality:
-            _check_causal(model)
         # Compiled for this object, and forgotten with it.
         self._compiled = eqx.filter_jit(self._run)
 
     def start(self) -> TrainState:
         """The state before the first step."""
-        several = self.config.windows > 1
+        rollout, pool = self.config.rollout, None
+        if rollout.windows > 1:
+            pool = start_pool(self.problem, jax.random.fold_in(self.key, 3), rollout.pool)
         return TrainState(
             step=jnp.zeros((), int),
-            weights=self.trained,
-            mean=self.trained if self.config.average else None,
+            parameters=self.trained,
             optimizer=self.optimizer.init(self.trained),
             balance=jnp.ones(len(self.terms)),
             density=self.sampler.density(),
             rate=jnp.ones(()),
-            pool=start_pool(self.problem, jax.random.fold_in(self.key, 3), self.config.pool) if several else None,
+            pool=pool,
         )
 
     def run(self, state: TrainState, steps: Int[Array, ""] | int) -> tuple[TrainState, Record]:
@@ -89,12 +90,12 @@ class TrainStep:
         return self.compile().compiled.memory_analysis().temp_size_in_bytes
 
     def model(self, state: TrainState) -> OperatorNetwork:
-        """The model to evaluate: with averaged weights if an average is kept."""
-        return eqx.combine(state.weights if state.mean is None else state.mean, self.frozen)
+        """The model with the parameters of a state."""
+        return eqx.combine(state.parameters, self.frozen)
 
     def batch(self, state: TrainState) -> Batch:
         """The functions and points that a step uses."""
-        key = jax.random.fold_in(self.key, state.step // self.config.resample)
+        key = jax.random.fold_in(self.key, state.step // self.config.sampling.resample)
         for_inputs, for_points = jax.random.split(key)
         rows = None
         if state.pool is not None:
@@ -105,50 +106,59 @@ class TrainStep:
         inputs = share(inputs)
         collocation = self.nodes or self.sampler.draw(for_points, state.density)
         functions = self.config.functions if inputs else 1
-        model = eqx.combine(state.weights, self.frozen)
-        code = model.encode(inputs)
-        if not self.config.normalise:
-            return Batch(inputs, code, collocation, jnp.ones(functions), rows)
+        model: Any = self.model(state)
+        sensor_values = model.encode(inputs)
+        if not self.config.loss.normalise:
+            return Batch(inputs, sensor_values, collocation, jnp.ones(functions), rows)
         if self.galerkin is None:
             table = lift_losses(model, inputs, collocation, functions)
         else:
             table = self.galerkin.table(model, inputs, collocation, None, functions)
-        losses = jnp.sum(self.weights[:, None] * table, axis=0)
-        return Batch(inputs, code, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30), rows)
+        losses = jnp.sum(self.term_weights[:, None] * table, axis=0)
+        # A thousandth of the mean keeps functions whose lift already solves the equations from ruling the step.
+        return Batch(inputs, sensor_values, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30), rows)
 
-    def loss(self, weights: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, tuple[Losses, Array]]:
-        """The weighted sum over terms, averaged over functions, plus that of supervised pairs; with all losses and
-        the coefficients."""
+    def loss(self, parameters: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, tuple[Losses, Array]]:
+        """The weighted sum over terms, averaged over functions, plus that of supervised pairs.
+
+        **Arguments:**
+
+        - `parameters`: the network's.
+        - `balance`: factors of the terms' weights.
+        - `batch`: functions and points.
+        - `step`: the number of the step, which chooses supervised pairs.
+
+        **Returns:**
+
+        The loss, and beside it all losses by term and function, and the coefficients.
+        """
         if self.nodes is not None:
+            # In a batch they are arrays of the compiled program; as constants, bases can be tabulated at them.
             batch = eqx.tree_at(lambda b: b.collocation, batch, self.nodes)
-        model = eqx.combine(weights, self.frozen)
-        scaled = (self.weights * balance)[:, None] * batch.scale[None] / batch.scale.shape[0]
-        coefficients = model.coefficients(batch.code)
-        losses = self._physics(model, batch, coefficients, scaled)
+        model = eqx.combine(parameters, self.frozen)
+        weights = (self.term_weights * balance)[:, None] * batch.scale[None] / batch.scale.shape[0]
+        coefficients = model.coefficients(batch.sensor_values)
+        losses = self._physics(model, batch, coefficients, weights)
         if self.data is None:
             return losses.total, (losses, coefficients)
         key = jax.random.fold_in(jax.random.fold_in(self.key, 1), step)
         supervised = self.data.loss(model, key, self.config.functions)
-        return losses.total + self.config.data_weight * supervised, (losses, coefficients)
+        return losses.total + self.config.loss.data_weight * supervised, (losses, coefficients)
 
-    def _physics(self, model: Any, batch: Batch, coefficients: Array, weights: Array) -> Losses:
+    def _physics(
+        self, model: Any, batch: Batch, coefficients: Array, weights: Float[Array, "terms functions"]
+    ) -> Losses:
+        cap = self.config.loss.cap
         if self.galerkin is not None:
             losses = self.galerkin.loss(model, batch.inputs, batch.collocation, weights, coefficients)
-            return Losses(jnp.sum(self._capped(weights, losses.table) * losses.table), losses.table)
+            return Losses(jnp.sum(capped(weights, losses.table, cap) * losses.table), losses.table)
         solution = FixedCoefficients(model, coefficients)
-        if self.config.cap:
+        if cap:
             # The gradient is accumulated while the loss is, so what caps it must be known before: a sweep without one.
             still = FixedCoefficients(jax.lax.stop_gradient(model), jax.lax.stop_gradient(coefficients))
             table = physics_loss(still, batch.inputs, batch.collocation, weights, self.slab).table
-            weights = self._capped(weights, table)
+            weights = capped(weights, table, cap)
         return physics_loss(solution, batch.inputs, batch.collocation, weights, self.slab)
-
-    def _capped(self, weights: Array, table: Array) -> Float[Array, "terms functions"]:
-        """Weights that hold the loss of each function at the cap: beyond it, the gradient is that of the logarithm."""
-        if not self.config.cap:
-            return weights
-        losses = jax.lax.stop_gradient(table.shape[1] * jnp.sum(weights * table, axis=0))
-        return weights * jnp.minimum(1.0, self.config.cap / jnp.maximum(losses, 1e-30))[None]
 
     def _run(self, state: TrainState, steps: Int[Array, ""]) -> tuple[TrainState, Record]:
         nothing = Record(jnp.zeros(()), jnp.zeros(len(self.terms)), jnp.asarray(True))
@@ -156,7 +166,7 @@ class TrainStep:
 
         def body(_: Any, carry: Any) -> Any:
             state, arrays, record = carry
-            fresh = state.step % self.config.resample == 0
+            fresh = state.step % self.config.sampling.resample == 0
             arrays = jax.lax.cond(fresh, lambda: eqx.partition(self.batch(state), eqx.is_array)[0], lambda: arrays)
             state, new = self._step(state, eqx.combine(arrays, static))
             return state, arrays, Record(new.loss, new.terms, record.finite & new.finite)
@@ -167,15 +177,14 @@ class TrainStep:
     def _step(self, state: TrainState, batch: Batch) -> tuple[TrainState, Record]:
         state = self._adjust(state, batch)
         (loss, (losses, coefficients)), gradient = jax.value_and_grad(self.loss, has_aux=True)(
-            state.weights, state.balance, batch, state.step
+            state.parameters, state.balance, batch, state.step
         )
-        updates, optimizer = self.optimizer.update(gradient, state.optimizer, state.weights)
+        updates, optimizer = self.optimizer.update(gradient, state.optimizer, state.parameters)
         updates = jax.tree.map(lambda u: state.rate * u, updates)
         finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(updates))
-        weights = optax.apply_updates(state.weights, updates)
-        mean = None if state.mean is None else average(weights, state.mean, state.step, self.config.average)
+        parameters = optax.apply_updates(state.parameters, updates)
         pool = None if state.pool is None else self._advance(state, batch, losses, coefficients)
-        new = TrainState(state.step, weights, mean, optimizer, state.balance, state.density, state.rate, pool)
+        new = TrainState(state.step, parameters, optimizer, state.balance, state.density, state.rate, pool)
         kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, state)
         kept = eqx.tree_at(lambda s: s.step, kept, state.step + 1)
         terms = jnp.mean(losses.table * batch.scale[None], axis=1)
@@ -185,26 +194,26 @@ class TrainStep:
         """The pool after a step: the model takes the states whose residual is small on to the next window."""
         if state.pool is None or batch.rows is None:
             return None
-        model = eqx.combine(state.weights, self.frozen)
+        model, rollout = self.model(state), self.config.rollout
         advanced = end_of_window(FixedCoefficients(model, coefficients), model.sensors, batch.inputs)
         key = jax.random.fold_in(jax.random.fold_in(self.key, 2), state.step)
         fresh = self.problem.sample(key, batch.rows.shape[0])
-        relative = jnp.sum(self.weights[:, None] * losses.table, axis=0) * batch.scale
-        progress = state.step / max(self.config.ramp * self.config.steps, 1)
-        limit = jnp.minimum(1 + self.config.windows * progress, self.config.windows)
-        return state.pool.replace(batch.rows, advanced, fresh, relative < self.config.accept, limit)
+        relative = jnp.sum(self.term_weights[:, None] * losses.table, axis=0) * batch.scale
+        progress = state.step / max(rollout.ramp * self.config.steps, 1)
+        limit = jnp.minimum(1 + rollout.windows * progress, rollout.windows)
+        return state.pool.replace(batch.rows, advanced, fresh, relative < rollout.accept, limit)
 
     def _adjust(self, state: TrainState, batch: Batch) -> TrainState:
         """Slow changes: the balance of the terms, the density of adaptive points."""
-        if self.config.balance:
-            due = state.step % self.config.balance == 0
+        if self.config.loss.balance:
+            due = state.step % self.config.loss.balance == 0
             balance = jax.lax.cond(due, lambda: self._balanced(state, batch), lambda: state.balance)
             state = eqx.tree_at(lambda s: s.balance, state, balance)
         if any(d is not None for d in state.density):
             few = {name: functions[:8] for name, functions in batch.inputs.items()}
-            model = eqx.combine(state.weights, self.frozen)
+            model = self.model(state)
             # With the last step of a batch: up to then, whoever goes on in the middle draws the same points.
-            due = (state.step + 1) % self.config.resample == 0
+            due = (state.step + 1) % self.config.sampling.resample == 0
             density = jax.lax.cond(
                 due,
                 lambda: self.sampler.adapt(state.density, model, few, batch.collocation),
@@ -214,48 +223,21 @@ class TrainStep:
         return state
 
     def _balanced(self, state: TrainState, batch: Batch) -> Float[Array, " terms"]:
-        """Factors that give every term a gradient of the same length as the first one's (Wang et al. 2021)."""
-
-        def length(one: Array) -> Array:
-            gradient = jax.grad(lambda w: self.loss(w, one, batch, state.step)[0])(state.weights)
-            return optax.tree.norm(gradient)
-
-        lengths = jax.lax.map(length, jnp.eye(len(self.terms)))
-        target = lengths[0] / jnp.maximum(lengths, 1e-6 * jnp.max(lengths))
-        started = state.step > 0
-        return jnp.where(started, 0.9 * state.balance + 0.1 * target, target)
-
-
-def _term_weights(terms: tuple[Term, ...], config: TrainConfig) -> Float[Array, " terms"]:
-    axes = {term.face.axis for term in terms if term.face is not None}
-    names = {term.name for term in terms}
-    for key in config.weights:
-        if key not in axes | names | {"equation"}:
-            known = ", ".join(sorted(axes | names))
-            raise ValueError(f"train.weights names {key!r}; the terms and axes with soft conditions are {known}")
-
-    def weight(term: Term) -> float:
-        group = "equation" if term.face is None else term.face.axis
-        return float(config.weights.get(term.name, config.weights.get(group, 1.0)))
-
-    return jnp.asarray([weight(term) for term in terms])
-
-
-def _check_causal(model: OperatorNetwork) -> None:
-    """Causal weights follow the rows of a grid: they need one, and time along its first axis."""
-    name, axis = model.problem.domain.axes[0]
-    own = [c.trace.at for c in model.problem.linear_conditions if c.axis == name]
-    if not model.separable or not own or any(at != axis.lower for at in own):
-        raise ValueError(
-            "train.causality needs a separable model and time as the first axis of the domain, with conditions at its "
-            f"beginning only; got {type(model).__name__} and the first axis {name}"
+        """The balance of the terms: at the first step what `balancing_factors` says, later moved a tenth towards it,
+        since the gradients of one batch are noisy."""
+        target = balancing_factors(
+            lambda parameters, factors: self.loss(parameters, factors, batch, state.step)[0],
+            state.parameters,
+            len(self.terms),
         )
+        return jnp.where(state.step > 0, 0.9 * state.balance + 0.1 * target, target)
 
 
 def _optimizer(config: TrainConfig) -> optax.GradientTransformation:
-    options = dict(config.schedule_options)
-    if config.schedule in ("cosine", "warmup_stable_decay"):
+    settings = config.optimizer
+    options = dict(settings.schedule_options)
+    if settings.schedule == "cosine":
         options.setdefault("steps", config.steps)
-    schedule = make_schedule(config.schedule, rate=config.rate, **options)
-    optimizer = make_optimizer(config.optimizer, schedule, **dict(config.optimizer_options))
-    return optax.chain(optax.clip_by_global_norm(config.clip), optimizer) if config.clip else optimizer
+    schedule = make_schedule(settings.schedule, rate=settings.rate, **options)
+    optimizer = make_optimizer(settings.name, schedule, **settings.options)
+    return optax.chain(optax.clip_by_global_norm(settings.clip), optimizer) if settings.clip else optimizer

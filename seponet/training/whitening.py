@@ -19,7 +19,7 @@ from ..nn.coefficient_maps import ModalScaling, Whitening
 from ..nn.fixed import Fixed
 from ..nn.model import OperatorNetwork
 from ..nn.seponet import SepONet
-from .config import TrainConfig
+from .config import RolloutConfig, TrainConfig
 from .step import TrainStep
 
 
@@ -125,10 +125,12 @@ def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) ->
             'of this model are learned; set model.trunk = "classical" or train.whitening = "none"'
         )
     count = 16 if config.whitening == "modal" else 300
-    stepper = TrainStep(model, dataclasses.replace(config, functions=count, windows=1), 1, key)
+    stepper = TrainStep(model, dataclasses.replace(config, functions=count, rollout=RolloutConfig()), 1, key)
     batch = eqx.filter_jit(stepper.batch)(stepper.start())
     if stepper.galerkin is not None and config.whitening == "modal":
-        return scale_modes(model, stepper.galerkin, batch.inputs, batch.collocation, stepper.weights, config.amplitude)
-    weights = stepper.weights[:, None] * batch.scale[None] / batch.scale.shape[0]
+        return scale_modes(
+            model, stepper.galerkin, batch.inputs, batch.collocation, stepper.term_weights, config.amplitude
+        )
+    weights = stepper.term_weights[:, None] * batch.scale[None] / batch.scale.shape[0]
     kind: Any = config.whitening
     return whiten(model, batch.inputs, batch.collocation, weights, kind=kind, amplitude=config.amplitude)

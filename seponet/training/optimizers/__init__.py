@@ -1,17 +1,15 @@
-"""Optimizers, learning-rate schedules and the average of weights, all as Optax understands them."""
+"""Optimizers and learning-rate schedules, as Optax understands them."""
 
-from .registry import average, make_optimizer, make_schedule
-from .schedules import cosine, exponential, warmup_stable_decay
+from .registry import make_optimizer, make_schedule
+from .schedules import cosine, exponential
 from .soap import SoapState, scale_by_soap, soap
 
 __all__ = [
     "SoapState",
-    "average",
     "cosine",
     "exponential",
     "make_optimizer",
     "make_schedule",
     "scale_by_soap",
     "soap",
-    "warmup_stable_decay",
 ]

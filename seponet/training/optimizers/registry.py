@@ -1,15 +1,13 @@
-"""An average of the weights along the run, for evaluation."""
+"""Optimizers and schedules by the names that recipes use."""
 
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Int, PyTree
 
 from ..._text import did_you_mean
-from .schedules import cosine, exponential, warmup_stable_decay
+from .schedules import cosine, exponential
 from .soap import soap
 
 
@@ -29,7 +27,6 @@ SCHEDULES: Mapping[str, Callable[..., optax.Schedule]] = {
     "constant": lambda rate: optax.constant_schedule(rate),
     "cosine": cosine,
     "exponential": exponential,
-    "warmup_stable_decay": warmup_stable_decay,
 }
 
 
@@ -50,7 +47,7 @@ def make_optimizer(name: str, schedule: optax.ScalarOrSchedule, **options: Any) 
 
 
 def make_schedule(name: str, **options: Any) -> optax.Schedule:
-    """The schedule `name`: `constant`, `cosine`, `exponential` or `warmup_stable_decay`, with its own arguments."""
+    """The schedule `name`: `constant`, `cosine` or `exponential`, with its own arguments."""
     return _call("schedule", SCHEDULES, name, (), options)
 
 
@@ -70,19 +67,3 @@ def _call(kind: str, known: Mapping[str, Callable[..., Any]], name: str, values:
     if missing:
         raise ValueError(f"the {kind} {name!r} needs {', '.join(missing)}")
     return make(*values, **options)
-
-
-def average(weights: PyTree, mean: PyTree, step: Int[Array, ""] | int, decay: float = 0.999) -> PyTree:
-    r"""$\bar w \leftarrow \bar w + \max(1 - \beta, 1 / (t + 1)) \, (w - \bar w)$.
-
-    The plain mean of all weights so far until that covers $1 / (1 - \beta)$ steps, and an exponential average from
-    there on: the random first weights are forgotten without a bias correction.
-
-    **Arguments:**
-
-    - `weights`: the weights after step `step`.
-    - `mean`: the average before it; at step 0 its values don't matter.
-    - `step`: $t$, counted from 0.
-    - `decay`: $\beta$.
-    """
-    return optax.incremental_update(weights, mean, jnp.maximum(1 - decay, 1 / (step + 1)))
