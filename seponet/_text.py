@@ -1,4 +1,4 @@
-"""Lengths of time as people write them."""
+"""Text for people: sizes, lengths of time, hints at what was meant; and numbers as JSON has them."""
 
 import difflib
 import math
@@ -16,10 +16,10 @@ SECONDS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 
 def parse_duration(text: str) -> float:
     """Seconds from "90", "90s", "5min" or "1.5h"."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
-    if found is None or found[2] not in SECONDS:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
+    if match is None or match[2] not in SECONDS:
         raise ValueError(f"a duration is a number with s, min or h, for instance 5min; got {text!r}")
-    return float(found[1]) * SECONDS[found[2]]
+    return float(match[1]) * SECONDS[match[2]]
 
 
 def show_duration(seconds: float) -> str:
@@ -31,8 +31,8 @@ def show_duration(seconds: float) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that is nearest to a mistaken one, if any is near."""
-    found = difflib.get_close_matches(word.lower().replace("-", "_"), list(known), n=1, cutoff=0.4)
-    return found[0] if found else None
+    near = difflib.get_close_matches(word.lower().replace("-", "_"), list(known), n=1, cutoff=0.4)
+    return near[0] if near else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

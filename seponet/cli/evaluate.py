@@ -18,10 +18,10 @@ def evaluate_command(arguments: Namespace) -> int:
     folder = RunFolder(arguments.run)
     operator = load(folder.path)
     with in_precision_of(operator.model), progress_bar("solving the test functions", arguments.json) as progress:
-        found = evaluation_report(operator, arguments.functions, arguments.reference, progress)
+        errors = evaluation_report(operator, arguments.functions, arguments.reference, progress)
     if arguments.write:
-        folder.add_to_report(plain(found))
-    report = {**folder.read_report(), **found}
+        folder.add_to_report(plain(errors))
+    report = {**folder.read_report(), **errors}
     if arguments.json:
         write_json(report)
     else:
@@ -41,11 +41,11 @@ def show_report(operator: Operator, report: Mapping[str, Any]) -> None:
             for label, kind, key in ROWS
         ]
         write_table(f"{name}: errors over {report['functions']} unseen functions", columns, rows)
-        own = report.get("reference_error")
+        error = report.get("reference_error")
         if report["reference"] == "paper":
             write_line("The reference is a coarse solver like the paper's; its own error is part of these figures.")
-        elif own is not None:
-            write_line(f"The reference is converged: its own error is about {100 * own:.2g}%.")
+        elif error is not None:
+            write_line(f"The reference is converged: its own error is about {100 * error:.2g}%.")
     else:
         write_line(f"{name} has no reference solver, so there are residuals only; give it a method `reference`.")
     show_residuals(report["residuals"])

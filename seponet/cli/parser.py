@@ -227,13 +227,13 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _grid(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for part in text.split(","):
         name, _, count = part.partition("=")
         if not name.strip() or not count.strip().isdigit() or int(count) < 1:
             raise argparse.ArgumentTypeError(f"a grid is written t=101,x=256; got {text!r}")
-        found[name.strip()] = int(count)
-    return found
+        counts[name.strip()] = int(count)
+    return counts
 
 
 def _duration(text: str) -> float:

@@ -39,12 +39,12 @@ def predict_command(arguments: Namespace) -> int:
     return 0
 
 
-def _read_inputs(problem: Problem, given: list[str], output: Path) -> dict[str, Any] | None:
+def _read_inputs(problem: Problem, arguments: list[str], output: Path) -> dict[str, Any] | None:
     known = tuple(problem.inputs)
-    if not known and not given:
+    if not known and not arguments:
         return None
     texts: dict[str, str] = {}
-    for text in given:
+    for text in arguments:
         name, equals, file = text.partition("=")
         if equals:
             texts[name] = file
@@ -102,10 +102,10 @@ def _coordinates(problem: Problem, counts: Mapping[str, int]) -> dict[str, Any]:
     unknown = sorted(set(counts) - set(problem.domain))
     if unknown:
         raise ValueError(f"--grid names {', '.join(unknown)}; the axes are {', '.join(problem.domain)}")
-    own = problem.grid() if set(counts) != set(problem.domain) else {}
-    return {
-        name: uniform(problem.domain, name, counts[name]) if name in counts else own[name] for name in problem.domain
-    }
+    points = {name: uniform(problem.domain, name, count) for name, count in counts.items()}
+    # The grid of a problem may be costly to make, or missing: it is asked for only if an axis needs it.
+    usual = problem.grid() if set(points) != set(problem.domain) else {}
+    return {name: points[name] if name in points else usual[name] for name in problem.domain}
 
 
 def uniform(domain: Domain, name: str, count: int) -> np.ndarray:

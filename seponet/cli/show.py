@@ -54,26 +54,26 @@ def list_command(arguments: Namespace) -> int:
 
 def info_command(arguments: Namespace) -> int:
     folder = RunFolder(arguments.run)
-    found = _inspect(folder)
+    facts = _inspect(folder)
     if arguments.json:
-        write_json(found)
+        write_json(facts)
         return 0
-    report = found["report"]
-    rows = [["state", found["state"]]]
-    rows += [[key, str(value)] for key, value in found["config"].items() if key in ("problem", "recipe", "seed")]
+    report = facts["report"]
+    rows = [["state", facts["state"]]]
+    rows += [[key, str(value)] for key, value in facts["config"].items() if key in ("problem", "recipe", "seed")]
     defaults = Recipe().to_dict()
     for table in ("constants", "model", "train"):
-        usual, settings = flat(defaults.get(table, {})), flat(found["config"].get(table, {}))
+        usual, settings = flat(defaults.get(table, {})), flat(facts["config"].get(table, {}))
         changed = [f"{key} = {value}" for key, value in settings.items() if usual.get(key) != value]
         rows += [[table, ", ".join(changed)]] if changed else []
-    if found["last"]:
-        rows += [["last step", str(found["last"]["step"])], ["loss", f"{found['last']['loss']:.3g}"]]
+    if facts["last"]:
+        rows += [["last step", str(facts["last"]["step"])], ["loss", f"{facts['last']['loss']:.3g}"]]
     if "training_seconds" in report:
         rows += [["training time", show_duration(report["training_seconds"])]]
     if "relative_l2_mean" in report:
         rows += [["relative L2 error", f"{100 * report['relative_l2_mean']:.3g}% over {report['functions']} functions"]]
-    if found["parameters"] is not None:
-        rows += [["parameters", str(found["parameters"])]]
+    if facts["parameters"] is not None:
+        rows += [["parameters", str(facts["parameters"])]]
     write_table(str(folder.path), None, rows)
     return 0
 

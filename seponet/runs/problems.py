@@ -16,12 +16,16 @@ from ..problems import find_problem, name_of
 def make_problem(problem: str | type[Problem] | Problem, constants: Mapping[str, Any] | None = None) -> Problem:
     """A problem by its registered name, as `path/to/file.py:ClassName`, as a class or as it is; with constants."""
     if isinstance(problem, str):
-        file, colon, name = problem.rpartition(":")
-        in_file = problem.endswith(".py") or file.endswith(".py")
-        problem = _from_file(*((file, name) if colon else (problem, ""))) if in_file else find_problem(problem)
+        file, _, name = problem.rpartition(":")
+        if problem.endswith(".py"):
+            problem = _from_file(problem, "")
+        elif file.endswith(".py"):
+            problem = _from_file(file, name)
+        else:
+            problem = find_problem(problem)
     known = {f.name: f for f in dataclasses.fields(problem)}  # pyright: ignore[reportArgumentType]
-    given = dict(constants or {})
-    for key, value in given.items():
+    values = dict(constants or {})
+    for key, value in values.items():
         if key not in known:
             listed = ", ".join(known) or "none"
             raise ValueError(f"{_name(problem)} has no constant {key!r}{did_you_mean(key, known)}; it has {listed}")
@@ -29,13 +33,13 @@ def make_problem(problem: str | type[Problem] | Problem, constants: Mapping[str,
         numbers = isinstance(default, int | float) and not isinstance(default, bool)
         if numbers and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise ValueError(f"constants.{key} must be a number; got {value!r}")
-        given[key] = type(default)(value) if isinstance(default, float) else value
+        values[key] = type(default)(value) if isinstance(default, float) else value
     if isinstance(problem, Problem):
-        return dataclasses.replace(problem, **given) if given else problem  # pyright: ignore[reportArgumentType]
-    missing = [n for n, f in known.items() if f.default is dataclasses.MISSING and n not in given]
+        return dataclasses.replace(problem, **values) if values else problem  # pyright: ignore[reportArgumentType]
+    missing = [n for n, f in known.items() if f.default is dataclasses.MISSING and n not in values]
     if missing:
         raise ValueError(f"{_name(problem)} needs the constants {', '.join(missing)}: set constants.{missing[0]}, ...")
-    return problem(**given)
+    return problem(**values)
 
 
 def address_of(problem: Problem) -> str:
@@ -55,14 +59,14 @@ def _from_file(file: str, name: str) -> type[Problem]:
     here = {n: v for n, v in vars(module).items() if _is_problem(v) and v.__module__ == module.__name__}
     if not name and len(here) == 1:
         return next(iter(here.values()))
-    found: Any = module
+    problem: Any = module
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if not _is_problem(found):
+        problem = getattr(problem, part, None)
+    if not _is_problem(problem):
         listed = ", ".join(here) or "none (a problem is a subclass of seponet.Problem)"
         what = f"no problem {name!r}" if name else "not exactly one problem"
         raise ValueError(f"{path} has {what}; its problems are {listed}")
-    return found
+    return problem
 
 
 def _loaded(path: Path) -> ModuleType | None:

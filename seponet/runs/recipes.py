@@ -29,5 +29,5 @@ def load_recipe(recipe: "str | Path | Recipe", problem: str | None = None) -> Re
 
 def recipes_of(problem: str | None) -> list[str]:
     """The names of the packaged recipes for a problem."""
-    own = {path.stem for path in (PACKAGED / problem).glob("*.toml")} if problem else set()
-    return sorted(own | {path.stem for path in PACKAGED.glob("*.toml")})
+    special = {path.stem for path in (PACKAGED / problem).glob("*.toml")} if problem else set()
+    return sorted(special | {path.stem for path in PACKAGED.glob("*.toml")})

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._machine import available_memory, matmul_rate
-from .._precision import in_precision_of as in_precision_of_model
+from .._precision import in_precision_of
 from .._text import parse_duration, plain, show_duration
 from ..equations.problem import Problem
 from ..evaluation.errors import measure
@@ -20,7 +20,7 @@ from ..evaluation.testset import load_testset
 from ..losses.supervised import Data
 from ..operator.operator import Operator, load
 from ..training.cost import estimate_cost
-from ..training.loop import Trainer, TrainingResult, Validate, in_precision_of, prepare
+from ..training.loop import Trainer, TrainingResult, Validate, precision_of, prepare
 from ..training.progress import messages_shown, progress_bar, someone_listens
 from ..training.ranks import resolve_auto
 from ..training.recipe import Recipe
@@ -143,7 +143,7 @@ def _train(
         _check_same(folder, config)
     # A run that was killed before its first checkpoint begins anew.
     resume = folder is not None and resume and folder.resumable
-    with in_precision_of(config.recipe):
+    with precision_of(config.recipe):
         if folder is not None and resume and _complete(folder, config):
             return load(folder.path), None
         step = prepare(config.problem, config.recipe, config.seed, data)
@@ -228,7 +228,7 @@ def _thin(points: np.ndarray) -> np.ndarray:
 def _evaluate(folder: RunFolder, operator: Operator, functions: int, quiet: bool) -> Mapping[str, Any]:
     """The report with the errors over unseen functions."""
     with (
-        in_precision_of_model(operator.model),
+        in_precision_of(operator.model),
         progress_bar("solving the test functions", quiet) as progress,
     ):
         errors = evaluation_report(operator, functions, "converged", progress)

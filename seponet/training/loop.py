@@ -87,13 +87,13 @@ def train_model(
     - `folder`, `resume`, `budget`, `validate`, `quiet`: see `Trainer`.
     """
     began = time.perf_counter()
-    with in_precision_of(recipe):
+    with precision_of(recipe):
         step = prepare(problem, recipe, seed, data)
         trainer = Trainer(step, folder=folder, budget=budget, validate=validate, quiet=quiet, began=began)
         return trainer.train(resume=resume)
 
 
-def in_precision_of(recipe: Recipe) -> AbstractContextManager[Any]:
+def precision_of(recipe: Recipe) -> AbstractContextManager[Any]:
     """A context in which JAX computes in the precision of a recipe."""
     return jax.enable_x64(True) if recipe.train.precision == "float64" else nullcontext()
 

@@ -107,7 +107,9 @@ class Reporter:
             self.last = now
             if speed > 0:
                 parts += [f"{speed:.1f} steps/s", f"{show_duration((self.steps - step) / speed)} left"]
-            CONSOLE.print(f"step {step}/{self.steps}  {'  '.join(parts)}", highlight=False, soft_wrap=True)
+            CONSOLE.print(
+                f"step {step}/{self.steps}  {'  '.join(parts)}", highlight=False, markup=False, soft_wrap=True
+            )
 
 
 def _make_bar() -> Progress:

@@ -85,23 +85,23 @@ class Floors:
             count = functions if problem.inputs else 1
             nodes, terms = quadrature_nodes(model), problem.terms(model.exact)
             start = jnp.zeros((count, *model.coefficient_shape()))
-            found, _, _ = gauss_newton(model, inputs, start, {}, nodes, steps, 1 << 29)
+            solutions, _, _ = gauss_newton(model, inputs, start, {}, nodes, steps, 1 << 29)
             collocation = make_collocation(model, nodes)
             # One row of points at a time is slow, all of them are too many: as `gauss_newton` does by default.
             first, *rest = collocation.where.shape
             rows = max(1, min(first, (1 << 25) // (model.size * math.prod(rest))))
             weights = jnp.ones(len(terms))
             self.operators = np.asarray(
-                eqx.filter_jit(normal_equations)(model, inputs, collocation, weights, jnp.asarray(found), rows)[0]
+                eqx.filter_jit(normal_equations)(model, inputs, collocation, weights, jnp.asarray(solutions), rows)[0]
             )
-            self.coefficients = found.reshape(count, -1)
+            self.coefficients = solutions.reshape(count, -1)
             symbols = [Symbol("field", field) for field in problem.fields]
-            values = evaluate(FixedCoefficients(model, jnp.asarray(found)), inputs, collocation.where, symbols)
+            values = evaluate(FixedCoefficients(model, jnp.asarray(solutions)), inputs, collocation.where, symbols)
             squares = sum(np.asarray(values[s]) ** 2 for s in symbols)
             for (_, axis), count_along in reversed(list(zip(problem.domain.axes, dict(nodes).values(), strict=True))):
                 squares = squares @ quadrature(axis, count_along)[1]
             self.norms = np.sqrt(np.broadcast_to(squares, (count,)))
-        if not all(np.all(np.isfinite(found)) for found in (self.operators, self.coefficients, self.norms)):
+        if not all(np.all(np.isfinite(array)) for array in (self.operators, self.coefficients, self.norms)):
             raise ValueError(
                 f"no ranks could be chosen for {type(problem).__name__}, because Gauss-Newton did not solve it for "
                 "sampled inputs; give numbers: model.rank, and train.sampling.points of about one and a half times as "

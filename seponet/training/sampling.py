@@ -92,20 +92,20 @@ class Sampler:
         if all(d is None for d in density):
             return density
         names = [term.name for term in model.problem.equations]
-        found = residuals(model, inputs, collocation.where)
-        squares = sum(found[name] ** 2 / (jnp.mean(found[name] ** 2) + 1e-30) for name in names)
-        made: list[Array | None] = []
+        values = residuals(model, inputs, collocation.where)
+        squares = sum(values[name] ** 2 / (jnp.mean(values[name] ** 2) + 1e-30) for name in names)
+        densities: list[Array | None] = []
         for i, (old, (name, axis)) in enumerate(zip(density, self.domain.axes, strict=True)):
             if old is None:
-                made.append(None)
+                densities.append(None)
                 continue
             profile = jnp.mean(squares, axis=[k for k in range(1 + len(density)) if k != i + 1])  # pyright: ignore
             centres = axis.lower + axis.length * (jnp.arange(old.shape[0]) + 0.5) / old.shape[0]
             target = jnp.interp(centres, collocation.where[name], profile)
             # Half of the points stay evenly spread: an axis is never abandoned.
             target = 0.5 + 0.5 * target / jnp.mean(target)
-            made.append(0.8 * old + 0.2 * target)
-        return tuple(made)
+            densities.append(0.8 * old + 0.2 * target)
+        return tuple(densities)
 
     def _scatter(self, key: PRNGKeyArray) -> Collocation:
         total = math.prod(self.counts)

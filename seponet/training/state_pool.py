@@ -49,9 +49,9 @@ class Pool(eqx.Module):
             return old.at[rows].set(jnp.where(where, new, other).astype(old.dtype))
 
         states: dict[str, Functions] = {}
-        for name, own in self.states.items():
-            made = jax.tree.map(choose, own.parameters, advanced[name].parameters, fresh[name].parameters)
-            states[name] = Functions(own.space, made)
+        for name, functions in self.states.items():
+            parameters = jax.tree.map(choose, functions.parameters, advanced[name].parameters, fresh[name].parameters)
+            states[name] = Functions(functions.space, parameters)
         return Pool(states, self.age.at[rows].set(jnp.where(kept, older, 0)))
 
 
