@@ -1,15 +1,19 @@
 """Operators on disk: nothing lost, nothing pickled, nothing half written, and one sentence for what can't be read."""
 
+import dataclasses
+import importlib
 import itertools
 import json
 import linecache
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
 import textwrap
 import warnings
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,10 +22,14 @@ import numpy as np
 import pytest
 import zoo
 
+import seponet
 from seponet import Problem, nn
 from seponet.nn.coefficient_maps import Whitening
 from seponet.operator.class_address import ClassAddress, import_file
+from seponet.operator.format1 import NAMES
 from seponet.operator.operator import Operator
+from seponet.operator.registry import CLASSES, registered_class, registered_name
+from seponet.operator.saving import describe, restore
 
 KEY = jax.random.key(0)
 SMALL = {"rank": 3, "trunk_width": 4, "trunk_depth": 1, "branch_width": 4, "branch_depth": 1, "sensors": 8}
@@ -103,10 +111,10 @@ def test_a_script_is_found_again_by_a_new_process(tmp_path):
     code = f"""
         import jax; jax.config.update("jax_enable_x64", True)
         import numpy as np
-        from seponet.operator.operator import Operator
-        operator = Operator.load({str(tmp_path / "run")!r})
-        made = operator.predict(np.cos(2 * np.pi * np.arange(8) / 8), t=0.5, x=0.25)
-        print(operator.problem, repr(float(made)))
+        import seponet
+        operator = seponet.load({str(tmp_path / "run")!r})
+        predicted = operator.predict(np.cos(2 * np.pi * np.arange(8) / 8), t=0.5, x=0.25)
+        print(operator.problem, repr(float(predicted)))
     """
     root = Path(__file__).parents[1]
     done = subprocess.run(
@@ -166,6 +174,103 @@ def test_classes_nobody_could_find_are_refused_when_saving(tmp_path):
     with pytest.raises(ValueError, match=r"model\.branch is a .* which can't be saved"):
         Operator(strange).save(tmp_path / "run")
     assert not list(tmp_path.iterdir())
+
+
+def test_nothing_that_is_saved_names_a_module_of_the_package(saved):
+    _, path = saved
+    content = json.loads((path / "operator.json").read_text())
+    assert content.pop("seponet") == seponet.__version__
+    assert "seponet." not in json.dumps(content)
+    assert content["model"]["object"] == "model/seponet"
+
+
+def _classes() -> list[type]:
+    """All classes of the rooms that models are made of."""
+    rooms = ("domain", "derivatives", "bases", "functions", "equations", "calculus", "nn", "problems")
+    names = [m.name for m in pkgutil.walk_packages(seponet.__path__, "seponet.") if m.name.split(".")[1] in rooms]
+    modules = [importlib.import_module(name) for name in names]
+    return [v for m in modules for v in vars(m).values() if isinstance(v, type) and v.__module__ == m.__name__]
+
+
+# What is computed from a model and its inputs, or is there before a model is, and lives as long as a call.
+NOT_SAVED = {
+    "bases": {"Combined", "Basis", "_Polynomial", "_Trigonometric", "FourierGrid"},
+    "functions": {"Functions"},
+    "equations": {"Problem", "Derived", "Residual", "Expression", "Symbol", "Vocabulary", "Face", "Term"}
+    | {"LinearCondition"},
+    "calculus": {"SeparableValues", "JointValues", "PotentialValues", "Collocation", "Known", "LinearParts", "_Affine"}
+    | {"FixedCoefficients"},
+    "nn": {"Activation", "ModelConfig", "RepeatedValues", "OperatorNetwork"},
+    "problems": {"Figure"},
+}
+
+
+def test_every_class_that_a_model_is_made_of_has_one_name():
+    homes = list(CLASSES.values())
+    assert len(set(homes)) == len(homes)
+    registered = {registered_class(name) for name in CLASSES}
+    assert len(registered) == len(CLASSES)
+    assert {registered_name(cls) for cls in registered} == set(CLASSES)
+    for cls in _classes():
+        room = cls.__module__.split(".")[1]
+        if dataclasses.is_dataclass(cls) and not cls.__name__.startswith("Abstract"):
+            assert (cls in registered) != (cls.__name__ in NOT_SAVED.get(room, ())), (
+                f"{cls.__module__}:{cls.__qualname__} can be saved with a model: name it in operator/registry.py; "
+                "or it can't: name it in NOT_SAVED"
+            )
+    everything = {(cls.__module__.split(".")[1], cls.__name__) for cls in _classes()}
+    assert {(room, name) for room, names in NOT_SAVED.items() for name in names} <= everything
+
+
+def test_every_name_of_the_first_format_is_one_of_today():
+    assert set(NAMES.values()) <= set(CLASSES)
+    assert len(set(NAMES.values())) == len(NAMES)
+
+
+def test_what_is_no_part_of_a_model_has_no_name():
+    with pytest.raises(ValueError, match=r"ModelConfig of seponet\.nn\.config is not part of a model"):
+        registered_name(nn.ModelConfig)
+
+
+def test_fields_that_are_newer_than_a_file_have_their_defaults(saved, tmp_path):
+    """Two fields of models, one of an optional module and one of a problem, as if the file were older than they are."""
+    _, path = saved
+    shutil.copytree(path, tmp_path / "old")
+    description = tmp_path / "old" / "operator.json"
+    content = json.loads(description.read_text())
+    fields = content["model"]["fields"]
+    del fields["potentials"], fields["translation"], fields["whitening"]["fields"]["amplitude"]
+    del fields["problem"]["fields"]["delta"]
+    description.write_text(json.dumps(content))
+    model: Any = Operator.load(tmp_path / "old").model
+    assert model.problem == zoo.KdV()
+    assert model.potentials is None
+    assert model.translation is None
+    assert model.whitening.amplitude == 1.0
+    for changed, given in ((fields, "trunks"), (fields["branch"]["fields"], "body")):
+        without = changed.pop(given)
+        description.write_text(json.dumps(content))
+        with pytest.raises(ValueError, match="has changed since, so load it with the code that trained it"):
+            Operator.load(tmp_path / "old")
+        changed[given] = without
+    fields["depth"] = 3
+    description.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"SepONet has branch, .* and was saved with branch, decoder, depth"):
+        Operator.load(tmp_path / "old")
+
+
+@dataclasses.dataclass(frozen=True)
+class Remark:
+    text: str = "none"
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+def test_a_default_that_is_made_is_made_anew():
+    description = describe(Remark("new", ["a"]), [], "remark")
+    del description["fields"]["tags"]
+    first, second = restore(description, []), restore(description, [])
+    assert first == Remark("new", [])
+    assert first.tags is not second.tags
 
 
 def test_nothing_is_overwritten_by_accident(saved, tmp_path):
@@ -256,7 +361,9 @@ def test_damaged_files_are_one_sentence(saved, tmp_path):
     description.write_text(text[: len(text) // 2])
     load("operator.json is damaged")
     description.write_text(json.dumps(json.loads(text) | {"format": 99}))
-    load("has format 99, written by seponet .*, and this version reads format 1")
+    load("has format 99, written by seponet .*, and this version reads the formats 1, 2;")
+    description.write_text(text.replace('"decoder/tucker"', '"decoder/train"'))
+    load("knows nothing called 'decoder/train'; it was saved by a newer one")
     description.write_text(text.replace('"tuple"', '"set"'))
     load("damaged: it has an entry 'set'")
     description.unlink()

@@ -2,7 +2,12 @@
 
 The description is the tree of modules itself: for every module and dataclass the name of its class and its fields. So a
 model is rebuilt from what it is, not from how it was made: no configuration is repeated, no sample drawn again. A
-problem is described by the class that defines it and its constants.
+problem is described by the class that defines it and its constants. Classes of the package have registered names, which
+stay when the code moves; a user's own have an address.
+
+The format has a number. Each earlier format has a step that brings its description to the next one, so that an operator
+that a release wrote can be read by every later one; `tests/data` has operators of every format. What a class has got
+since is no new format as long as it has a default.
 """
 
 import dataclasses
@@ -12,7 +17,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +28,13 @@ import numpy as np
 from .._files import current_umask, replacing, write_text
 from ..equations.problem import Problem
 from ..nn.model import OperatorNetwork
-from .class_address import ClassAddress
+from .class_address import ClassAddress, is_packaged
+from .format1 import from_format1
+from .registry import registered_class, registered_name
 
-FORMAT = 1
+FORMAT = 2
+UPGRADES: Mapping[int, Callable[[Any], Any]] = {1: from_format1}
+"""For each earlier format the step from its description of a model to that of the next one."""
 DESCRIPTION, ARRAYS = "operator.json", ("arrays.npz", "arrays-2.npz")
 """The arrays have two names, used in turn: those in use stay until the description, which names them, is replaced."""
 
@@ -74,12 +83,15 @@ def load_model(path: str | Path) -> OperatorNetwork:
         file = folder / content.get("arrays", ARRAYS[0])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{folder / DESCRIPTION} is damaged ({error}); save the operator again") from None
-    if version != FORMAT:
+    if version not in (*UPGRADES, FORMAT):
         raise ValueError(
-            f"{folder} has format {version}, written by seponet {writer}, and this version reads format {FORMAT}; "
-            "install a version that reads it"
+            f"{folder} has format {version}, written by seponet {writer}, and this version reads the formats "
+            f"{', '.join(map(str, (*UPGRADES, FORMAT)))}; install a version that reads it"
         )
-    model = restore(content["model"], _read_arrays(file))
+    description = content["model"]
+    for earlier in range(version, FORMAT):
+        description = UPGRADES[earlier](description)
+    model = restore(description, _read_arrays(file))
     if not isinstance(model, OperatorNetwork):
         raise ValueError(f"{folder / DESCRIPTION} describes a {type(model).__name__} instead of an operator network")
     return model
@@ -100,12 +112,13 @@ def describe(value: Any, arrays: list[np.ndarray], path: str) -> Any:
     if isinstance(value, dict):
         return {"dict": [[k, describe(v, arrays, f"{path}[{k!r}]")] for k, v in value.items()]}
     if isinstance(value, type):
-        return {"class": _origin(value)}
+        return {"class": _name(value)}
     if dataclasses.is_dataclass(value):
         kind = "problem" if isinstance(value, Problem) else "object"
-        own = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        fields = {name: describe(v, arrays, f"{path}.{name}") for name, v in own.items()}
-        return {kind: _origin(type(value)), "fields": fields}
+        fields = {
+            f.name: describe(getattr(value, f.name), arrays, f"{path}.{f.name}") for f in dataclasses.fields(value)
+        }
+        return {kind: _name(type(value)), "fields": fields}
     raise ValueError(
         f"{path} is a {type(value).__name__}, which can't be saved; models are saved if they are made of Equinox "
         "modules, dataclasses, arrays, numbers and names"
@@ -126,29 +139,37 @@ def restore(description: Any, arrays: Sequence[np.ndarray]) -> Any:
         return {k: restore(v, arrays) for k, v in content}
     if kind not in ("class", "object", "problem"):
         raise ValueError(f"{DESCRIPTION} is damaged: it has an entry {kind!r}; save the operator again")
-    found = ClassAddress(**content).find()
+    cls = registered_class(content) if isinstance(content, str) else ClassAddress(**content).find()
     if kind == "class":
-        return found
-    if not dataclasses.is_dataclass(found):
-        raise ValueError(f"{DESCRIPTION} is damaged: {found.__name__} is not a module or a dataclass")
-    fields = {name: restore(v, arrays) for name, v in description["fields"].items()}
-    own = {f.name for f in dataclasses.fields(found)}
-    if set(fields) != own:
+        return cls
+    if not dataclasses.is_dataclass(cls):
+        raise ValueError(f"{DESCRIPTION} is damaged: {cls.__name__} is not a module or a dataclass")
+    saved = {name: restore(v, arrays) for name, v in description["fields"].items()}
+    defaults = {f.name: _default(f) for f in dataclasses.fields(cls)}
+    fields = {name: saved.get(name, default) for name, default in defaults.items()}
+    if not set(saved) <= set(defaults) or any(value is dataclasses.MISSING for value in fields.values()):
         raise ValueError(
-            f"{found.__name__} has {', '.join(sorted(own)) or 'no constants'}, and was saved with "
-            f"{', '.join(sorted(fields)) or 'none'}; it has changed since, so load it with the code that trained it"
+            f"{cls.__name__} has {', '.join(sorted(defaults)) or 'no constants'}, and was saved with "
+            f"{', '.join(sorted(saved)) or 'none'}; it has changed since, so load it with the code that trained it"
         )
     if kind == "problem":
-        return found(**fields)
+        return cls(**fields)
     # Constructors do work (initialise weights, take statistics) whose result is what was saved.
-    made = object.__new__(found)
+    instance = object.__new__(cls)
     for name, value in fields.items():
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(instance, name, value)
+    return instance
 
 
-def _origin(made: type) -> dict[str, str]:
-    return {name: value for name, value in dataclasses.asdict(ClassAddress.of(made)).items() if value is not None}
+def _default(field: dataclasses.Field) -> Any:
+    """What a field holds that was added after a file was written; MISSING if nothing is known about it."""
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def _name(cls: type) -> str | dict[str, str]:
+    if is_packaged(cls):
+        return registered_name(cls)
+    return {name: value for name, value in dataclasses.asdict(ClassAddress.of(cls)).items() if value is not None}
 
 
 def _array(description: dict[str, Any], arrays: Sequence[np.ndarray]) -> jax.Array:

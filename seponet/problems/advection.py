@@ -14,7 +14,6 @@ from ..equations.conditions import Value
 from ..equations.problem import Problem
 from ..functions import Functions, GaussianField, Positive, as_callable
 from ..locations import Evaluable, Grid, Location
-from ..reference import box_advection, solve_advection
 
 
 class Advection(Problem):
@@ -39,12 +38,16 @@ class Advection(Problem):
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
     ) -> dict[str, np.ndarray]:
+        from ..reference import solve_advection
+
         u = as_callable(inputs["u"])
         return {"s": solve_advection(u, _initial, _inflow, points["t"], points["x"], resolution=resolution)}
 
     def paper_reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
+        from ..reference import box_advection
+
         return {"s": box_advection(as_callable(inputs["u"]), _initial, _inflow, points["t"], points["x"])}
 
 

@@ -9,7 +9,6 @@ from ..domain import Domain, Periodic
 from ..equations.conditions import Value
 from ..equations.problem import Problem
 from ..functions import Functions, SpectralField, as_callable
-from ..reference import coarse_burgers, solve_burgers
 
 
 class Burgers(Problem):
@@ -28,10 +27,14 @@ class Burgers(Problem):
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
     ) -> dict[str, np.ndarray]:
+        from ..reference import solve_burgers
+
         u = as_callable(inputs["u"])
         return {"s": solve_burgers(u, self.nu, points["t"], points["x"], resolution=resolution)}
 
     def paper_reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
+        from ..reference import coarse_burgers
+
         return {"s": coarse_burgers(as_callable(inputs["u"]), self.nu, points["t"], points["x"])}

@@ -9,7 +9,6 @@ from ..domain import Domain
 from ..equations.conditions import Value
 from ..equations.problem import Problem
 from ..functions import Functions, GaussianField, as_callable
-from ..reference import crank_nicolson_reaction, solve_diffusion_reaction
 
 
 class DiffusionReaction(Problem):
@@ -33,6 +32,8 @@ class DiffusionReaction(Problem):
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
     ) -> dict[str, np.ndarray]:
+        from ..reference import solve_diffusion_reaction
+
         u = as_callable(inputs["u"])
         solve = solve_diffusion_reaction
         return {"s": solve(self._reaction, self.diffusivity, points["t"], points["x"], u=u, resolution=resolution)}
@@ -40,6 +41,8 @@ class DiffusionReaction(Problem):
     def paper_reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
+        from ..reference import crank_nicolson_reaction
+
         u = as_callable(inputs["u"])
         return {"s": crank_nicolson_reaction(self._reaction, self.diffusivity, points["t"], points["x"], u=u)}
 

@@ -10,7 +10,6 @@ from ..domain import Domain
 from ..equations.conditions import Value
 from ..equations.problem import Problem
 from ..functions import Functions, SpectralField, as_callable
-from ..reference import euler_heat, solve_heat
 
 
 class Heat(Problem):
@@ -30,10 +29,14 @@ class Heat(Problem):
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
     ) -> dict[str, np.ndarray]:
+        from ..reference import solve_heat
+
         u = as_callable(inputs["u"])
         return {"s": solve_heat(u, points["t"], points["x"], diffusivity=self.diffusivity, resolution=resolution)}
 
     def paper_reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
+        from ..reference import euler_heat
+
         return {"s": euler_heat(as_callable(inputs["u"]), points["t"], points["x"], diffusivity=self.diffusivity)}

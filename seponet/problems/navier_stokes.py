@@ -17,7 +17,6 @@ from ..equations.conditions import Condition, Derivative, Value
 from ..equations.problem import Derived, Problem
 from ..functions import Functions, SolenoidalField, as_callable, project
 from ..functions.interpolant import Interpolant
-from ..reference import solve_navier_stokes
 
 SPACE = Domain(x=Periodic(0, 2 * math.pi), y=Periodic(0, 2 * math.pi))
 VELOCITY = SolenoidalField(SPACE, max_speed=5.0, peak=3.0)
@@ -108,6 +107,8 @@ class NavierStokes(Problem):
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
     ) -> dict[str, np.ndarray]:
+        from ..reference import solve_navier_stokes
+
         slope_x, slope_y = (as_callable(inputs["u"], multi_index(**{axis: 1})) for axis in "xy")
 
         def vorticity(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -9,7 +9,6 @@ from ..domain import Domain
 from ..equations.conditions import Value
 from ..equations.problem import Problem
 from ..functions import Bumps, Functions, as_callable
-from ..reference import adams_nonlinear_diffusion, solve_nonlinear_diffusion
 
 
 class NonlinearDiffusion(Problem):
@@ -32,11 +31,15 @@ class NonlinearDiffusion(Problem):
     def reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
     ) -> dict[str, np.ndarray]:
+        from ..reference import solve_nonlinear_diffusion
+
         u, places = as_callable(inputs["u"]), (points["x"], points["y"])
         return {"s": solve_nonlinear_diffusion(u, self.alpha, points["t"], places, resolution=resolution)}
 
     def paper_reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
+        from ..reference import adams_nonlinear_diffusion
+
         u, places = as_callable(inputs["u"]), (points["x"], points["y"])
         return {"s": adams_nonlinear_diffusion(u, self.alpha, points["t"], places)}
