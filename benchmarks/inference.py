@@ -89,6 +89,7 @@ def solve(name: str, who: str) -> Mapping[str, Any]:
     """A solver, batched over the functions as it comes."""
     from seponet.evaluation.testset import draw_functions
     from seponet.problems import PROBLEMS as KNOWN
+    from seponet.problems.published import paper_reference
 
     problem, count = KNOWN[name](), SOLVED.get(name, 10)
     inputs, points = draw_functions(problem, "test", count), grid(problem)
@@ -97,7 +98,7 @@ def solve(name: str, who: str) -> Mapping[str, Any]:
         if who == "solver_converged":
             problem.reference(inputs, points, problem.reference_resolution)
         else:
-            problem.paper_reference(inputs, points)
+            paper_reference(problem, inputs, points)
 
     call()
     began = time.perf_counter()

@@ -7,7 +7,7 @@ import pytest
 from seponet.evaluation.errors import compare
 from seponet.evaluation.testset import draw_functions, load_testset
 from seponet.operator.class_address import import_file
-from seponet.problems import Heat
+from seponet.problems import Heat, NavierStokes
 
 POINTS = {"t": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 7)}
 
@@ -95,6 +95,39 @@ def test_solutions_of_a_file_that_has_changed_are_made_anew(cache, tmp_path):
     first, second = (testset.solution("s")[:, -1] / testset.solution("s")[:, 0] for testset in found)
     np.testing.assert_allclose(first, np.exp(-1.0))
     np.testing.assert_allclose(second, np.exp(-2.0))
+
+
+def test_a_reference_needs_no_resolution(cache, tmp_path):
+    """A test set of its solutions, whose own error nobody can estimate; and again from the cache."""
+    path = tmp_path / "exact.py"
+    source = SOURCE.format(rate=1.0).replace("    reference_resolution = 1\n", "")
+    path.write_text(source.replace("points, resolution)", "points)"))
+    problem = import_file(path).Decay()
+    assert problem.reference_resolution is None
+    for _ in range(2):
+        testset = load_testset(problem, "test", 3)
+        assert testset.own_error is None
+        np.testing.assert_allclose(testset.solution("s")[:, -1] / testset.data["u"], np.exp(-1.0), rtol=1e-6)
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_a_solver_like_the_papers_is_asked_for_by_kind(cache):
+    points = {"t": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 65)}
+    coarse, converged = (load_testset(Heat(), functions=2, points=points, kind=k) for k in ("paper", "converged"))
+    assert coarse.own_error is None
+    assert not np.array_equal(coarse.solution("s"), converged.solution("s"))
+    np.testing.assert_allclose(coarse.solution("s"), converged.solution("s"), atol=0.01)
+    with pytest.raises(ValueError, match="NavierStokes has no solver like the paper's"):
+        load_testset(NavierStokes(), functions=1, kind="paper")
+
+
+def test_components_stand_between_functions_and_axes(cache):
+    points = {"t": np.linspace(0, 0.1, 2), "x": np.linspace(0, 6, 4), "y": np.linspace(0, 6, 5)}
+    testset = load_testset(NavierStokes(), functions=3, points=points)
+    assert testset.data["u"].dims == ("function", "u_component", "x", "y")
+    assert testset.data["u"].shape == (3, 2, 4, 5)
+    for i, field in enumerate(("p", "q")):
+        np.testing.assert_allclose(testset.solution(field)[:, 0], testset.data["u"][:, i], atol=1e-5)
 
 
 def test_splits_share_no_function_and_do_not_depend_on_precision():

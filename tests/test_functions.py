@@ -28,7 +28,7 @@ from seponet.locations import Grid
 
 KEY = jax.random.key(0)
 
-_data = np.random.default_rng(0).normal(size=(2, 5, 8, 7))
+_data = np.random.default_rng(0).normal(size=(5, 2, 8, 7))
 SPACES: dict[str, Space] = {
     "gaussian": GaussianField(LINE, 0.3),
     "gaussian box": GaussianField(BOX, (0.8, 0.5), variance=2.0),

@@ -76,8 +76,9 @@ def test_a_channel_with_components() -> None:
         wave = np.sin(np.pi * x)[:, None]
         return np.stack([[wave * np.exp(y), wave * y], [wave**2 * y, wave * np.cos(y)], [wave + y, 1 + 0 * wave * y]])
 
-    space = Sampled(domain, u(x, y))
+    space = Sampled(domain, np.swapaxes(u(x, y), 0, 1))
     assert space.components == 3
+    assert len(space.functions()) == 2
     functions = space.functions()
     grid = Grid(("y", "x"), (jnp.linspace(0.0, 1.0, 5), jnp.linspace(0.0, 2.0, 7)))
     exact = np.swapaxes(u(np.asarray(grid["x"]), np.asarray(grid["y"])), 2, 3)
@@ -114,6 +115,7 @@ U = np.sin(X)[None]
         ((LINE, _with(U, (0, 3), np.nan)), r"finite; got nan at index \(0, 3\)"),
         ((LINE, _with(U, (0, 8), -np.inf)), r"finite; got -inf at index \(0, 8\)"),
         ((LINE, X), r"values must be \[functions, x\].* got the shape \(9,\)"),
+        ((LINE, U[None, None]), r"with components after the functions if any; got the shape \(1, 1, 1, 9\)"),
         ((LINE, U[:0]), r"got the shape \(0, 9\)"),
         ((Domain(), U), r"got the shape \(1, 9\)"),
         ((LINE, U, {"x": X[:-1]}), r"9 points along 'x'; got coordinates of shape \(8,\)"),

@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import jax
+import numpy as np
 import pytest
 from zoo import ZOO, AllenCahn, Brusselator, KdV, Reactor, Wave
 
@@ -87,6 +88,25 @@ MISTAKES = {
 }
 
 
+def solve(self, inputs, points):
+    return {"s": np.zeros((len(inputs["u"]), *(len(p) for p in points.values())))}
+
+
+def refine(self, inputs, points, resolution):
+    step = np.nan if resolution is None else 1 / resolution
+    return {"s": np.full((len(inputs["u"]), *(len(p) for p in points.values())), step)}
+
+
+MISTAKES["reference without a resolution"] = (
+    {"reference_resolution": 8, "reference": solve},
+    "`reference` must take a `resolution`, since reference_resolution is 8",
+)
+MISTAKES["the old name of the singular part"] = (
+    {"known_part": lambda self, inputs: {}},
+    "`known_part` is called `singular_part` now; rename the method",
+)
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_fails_when_the_class_is_made(mistake):
     attributes, sentence = MISTAKES[mistake]
@@ -97,6 +117,21 @@ def test_a_mistake_fails_when_the_class_is_made(mistake):
 def test_the_class_without_a_mistake_is_made():
     assert [term.name for term in define()().terms()] == ["equation", "t=0", "x=0", "x=1"]
     define(conditions=[Value({"t": 0})], open_axes=("x",))
+
+
+def test_a_reference_gets_a_resolution_if_it_asks_for_one():
+    given = {"inputs": {"u": INPUT}}
+    plain, exact = define(**given)(), define(**given, reference=solve)()
+    converged = define(**given, reference=refine, reference_resolution=8)()
+    unknown = define(**given, reference=refine)()
+    assert [p.has_reference for p in (plain, exact, converged, unknown)] == [False, True, True, True]
+    inputs, points = exact.sample(jax.random.key(0), 2), {"t": np.zeros(3), "x": np.zeros(4)}
+    assert exact.reference_solution(inputs, points)["s"].shape == (2, 3, 4)
+    assert np.all(converged.reference_solution(inputs, points)["s"] == 1 / 8)
+    assert np.all(converged.reference_solution(inputs, points, 16)["s"] == 1 / 16)
+    assert np.all(np.isnan(unknown.reference_solution(inputs, points)["s"]))
+    with pytest.raises(ValueError, match="Mistake has no reference solver; give it a method `reference`"):
+        plain.reference_solution(inputs, points)
 
 
 def test_a_class_whose_constants_have_no_default_is_checked_when_it_is_constructed():

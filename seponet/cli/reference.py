@@ -30,6 +30,6 @@ def reference_command(arguments: Namespace) -> int:
     if testset.own_error is not None:
         worst = testset.data.attrs["own_error_max"]
         write_line(f"own relative error of the reference: {testset.own_error:.2g} on average, {worst:.2g} at worst")
-    else:
+    elif arguments.reference == "paper":
         write_line("a coarse solver like the paper's; compare it with the converged one to learn its error")
     return 0

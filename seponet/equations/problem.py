@@ -75,6 +75,8 @@ class Problem:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "known_part" in vars(cls):
+            raise ValueError(f"{cls.__name__}: `known_part` is called `singular_part` now; rename the method")
         dataclass(frozen=True)(cls)
         if hasattr(cls, "domain") and all(f.default is not MISSING for f in fields(cls)):  # pyright: ignore[reportArgumentType]
             cls()
@@ -103,6 +105,11 @@ class Problem:
                     raise ValueError(f"a condition is Value, Derivative, Robin or Residual; got {condition!r}")
             _check_names([c.name for c in linear] + [t.name for t in free])
             _check_closed(self, equations, linear, free)
+            if self.reference_resolution and self.has_reference and not _takes_resolution(self.reference):
+                raise ValueError(
+                    f"`reference` must take a `resolution`, since reference_resolution is {self.reference_resolution}: "
+                    "its error is estimated by refinement; add the argument, or leave reference_resolution out"
+                )
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error.__cause__
         for attribute, value in (
@@ -121,15 +128,34 @@ class Problem:
     """How many points the default `grid` has along each axis."""
 
     def reference(
-        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
+        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: Any
     ) -> dict[str, Float[np.ndarray, "functions *grid"]]:
-        """Solve the problem classically: each field on the tensor grid of `points`, in the order of the domain's axes.
+        """A classical solution: each field on the tensor grid of `points`, in the order of the domain's axes.
 
-        Optional. A problem that overrides it can be validated while it is trained and evaluated afterwards.
+        Optional. A problem that overrides it is validated while it is trained and evaluated afterwards. As everywhere,
+        the signature is the request: a method that takes `resolution` gets `reference_resolution`, and twice that where
+        its own error is estimated; one that needs none (an exact solution, a solver with a tolerance) leaves it out.
         """
         raise ValueError(
             f"{type(self).__name__} has no reference solver; give it a method `reference` to measure errors"
         )
+
+    reference_resolution: ClassVar[int | None] = None
+    """The resolution at which `reference` is converged; None if its own error is not to be estimated by refinement."""
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether there is a classical solution to compare with: a `reference` of the problem's own."""
+        return type(self).reference is not Problem.reference
+
+    def reference_solution(
+        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int | None = None
+    ) -> dict[str, Float[np.ndarray, "functions *grid"]]:
+        """What `reference` gives, at a `resolution` if it takes one: by default `reference_resolution`."""
+        solve: Callable[..., dict[str, np.ndarray]] = self.reference
+        if not _takes_resolution(solve):
+            return solve(inputs, points)
+        return solve(inputs, points, resolution=self.reference_resolution if resolution is None else resolution)
 
     def time_axis(self) -> str:
         """The axis along which solutions can be continued: all fields have initial values on it, and nothing given
@@ -184,15 +210,6 @@ class Problem:
         """
         return {}
 
-    reference_resolution: ClassVar[int] = 0
-    """The resolution at which `reference` is converged; 0 if there is none."""
-
-    def paper_reference(
-        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
-    ) -> dict[str, Float[np.ndarray, "functions *grid"]]:
-        """The coarser solver that the paper quotes its error against, where there is one."""
-        raise ValueError(f"{type(self).__name__} has no solver like the paper's; compare with reference='converged'")
-
     def terms(self, exact: Collection[str] = ()) -> tuple[Term, ...]:
         """All residuals for a model that satisfies the conditions on the axes `exact` by construction."""
         soft = [c.term() for c in self.linear_conditions if c.axis not in exact and not c.implied]
@@ -233,6 +250,10 @@ class Problem:
 def _line(method: Any) -> int:
     """Where a method stands in its file: equations are kept in the order in which they are written."""
     return inspect.unwrap(method.__func__).__code__.co_firstlineno
+
+
+def _takes_resolution(reference: Callable[..., Any]) -> bool:
+    return "resolution" in inspect.signature(reference).parameters
 
 
 def _check_names(names: list[str]) -> None:

@@ -20,7 +20,7 @@ RESIDUAL_FUNCTIONS = 20
 
 def has_reference(operator: Operator) -> bool:
     """Whether the problem has a solver to compare with."""
-    return operator.problem.reference_resolution > 0 and bool(operator.problem.inputs)
+    return operator.problem.has_reference and bool(operator.problem.inputs)
 
 
 def training_report(trained: TrainingResult) -> dict[str, Any]:

@@ -21,11 +21,12 @@ from ..equations.problem import Problem
 from ..functions import Functions, as_callable
 from ..locations import Grid
 from ..operator.class_address import file_digest, is_packaged
-from ..reference import OwnError, estimate_error
+from ..problems.published import paper_reference
+from ..reference import estimate_error
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 SEEDS = {"test": 7_000_001, "validation": 7_000_002}
 """The splits draw from keys of their own; training folds its seed differently, so no functions are shared."""
 
@@ -56,7 +57,7 @@ class TestSet:
 
     @property
     def own_error(self) -> float | None:
-        """The mean relative error of the reference itself, if it was estimated."""
+        """The mean relative error of the reference itself; None if it has no resolution to be estimated by."""
         return self.data.attrs.get("own_error_mean")
 
     def solution(self, field: str) -> Float[np.ndarray, "functions *grid"]:
@@ -102,8 +103,8 @@ def load_testset(
         if data is not None:
             return TestSet(problem, inputs, data)
     data = _solve(problem, inputs, points, kind, progress).assign_attrs(attributes)
-    if kind == "converged":
-        data = data.assign_attrs(_own_error_attributes(problem, inputs, points))
+    if kind == "converged" and problem.reference_resolution:
+        data = data.assign_attrs(_own_error_attributes(problem, inputs, points, problem.reference_resolution))
     data.attrs["checksum"] = _checksum(data)
     _write(data, path)
     return TestSet(problem, inputs, data)
@@ -128,9 +129,9 @@ def _solve(
     for start in range(0, total, batch):
         chosen = {name: functions[start : start + batch] for name, functions in inputs.items()}
         if kind == "converged":
-            solved = problem.reference(chosen, points, problem.reference_resolution)
+            solved = problem.reference_solution(chosen, points)
         else:
-            solved = problem.paper_reference(chosen, points)
+            solved = paper_reference(problem, chosen, points)
         parts.append({field: values.astype(np.float32) for field, values in solved.items()})
         if progress is not None:
             progress(min(start + batch, total), total)
@@ -142,29 +143,32 @@ def _solve(
 def _input_variables(
     problem: Problem, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-    made: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    """The inputs on the grid, `[functions, (components,) *axes]`."""
+    variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for name, functions in inputs.items():
         axes = functions.space.domain.names
         values = as_callable(functions)(*(points[axis] for axis in axes))
-        lead = () if functions.space.components is None else (f"{name}_component",)
-        made[name] = ((*lead, "function", *axes), values)
-    return made
+        if functions.space.components is None:
+            variables[name] = (("function", *axes), values)
+        else:
+            variables[name] = (("function", f"{name}_component", *axes), np.swapaxes(values, 0, 1))
+    return variables
 
 
 def _own_error_attributes(
-    problem: Problem, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+    problem: Problem, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
 ) -> dict[str, float | int]:
     count = 8 if len(points) < 3 else 2
     few = {name: functions[:count] for name, functions in inputs.items()}
 
     def solve(resolution: int) -> np.ndarray:
-        solved = problem.reference(few, points, resolution)
+        solved = problem.reference_solution(few, points, resolution)
         return np.concatenate([solved[field] for field in problem.fields], axis=-1)
 
-    found: OwnError = estimate_error(solve, problem.reference_resolution)
+    estimate = estimate_error(solve, resolution)
     return {
-        "own_error_mean": float(np.mean(found.per_function)),
-        "own_error_max": float(np.max(found.per_function)),
+        "own_error_mean": estimate.mean,
+        "own_error_max": estimate.maximum,
         "own_error_functions": count,
     }
 
@@ -180,7 +184,7 @@ def _describe(
         "split": split,
         "seed": SEEDS[split],
         "solver": kind,
-        "resolution": problem.reference_resolution,
+        "resolution": problem.reference_resolution or "none",
     }
     if not is_packaged(type(problem)):
         # Its equation and its solver may change from run to run: solutions are those of the file as it is.

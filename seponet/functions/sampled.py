@@ -31,7 +31,7 @@ class Sampled(Space):
     **Arguments:**
 
     - `domain`: its axes.
-    - `values`: `[functions, n_1, .., n_d]`, or `[components, functions, n_1, .., n_d]`.
+    - `values`: `[functions, n_1, .., n_d]`, or `[functions, components, n_1, .., n_d]`.
     - `coordinates`: for each axis its points, increasing. Intervals must be covered from end to end; on a circle the
         points must be uniform, and the end that repeats the beginning may be given or left out. By default the points
         are uniform: with both ends on an interval, without the upper end on a circle.
@@ -47,14 +47,14 @@ class Sampled(Space):
         rank = 1 + len(domain)
         if not len(domain) or data.ndim not in (rank, rank + 1) or 0 in data.shape:
             raise ValueError(
-                f"values must be [functions, {', '.join(domain.names)}], with components before them if any; "
+                f"values must be [functions, {', '.join(domain.names)}], with components after the functions if any; "
                 f"got the shape {data.shape}"
             )
         if not np.all(np.isfinite(data)):
             place = tuple(int(i) for i in np.argwhere(~np.isfinite(data))[0])
             raise ValueError(f"values must be finite; got {data[place]} at index {place}: drop or repair that function")
         self.domain = domain
-        self.components = data.shape[0] if data.ndim > rank else None
+        self.components = data.shape[1] if data.ndim > rank else None
         unknown = sorted(set(coordinates or ()) - set(domain.names))
         if unknown:
             raise ValueError(f"coordinates are for the axes {', '.join(domain.names)}; got {', '.join(unknown)}")
@@ -68,7 +68,7 @@ class Sampled(Space):
             bases.append(basis)
             data = np.moveaxis(along, 0, i)
         self.bases: tuple[Basis, ...] = tuple(bases)
-        self.coefficients: Float64[np.ndarray, "..."] = data if self.components is None else np.swapaxes(data, 0, 1)
+        self.coefficients: Float64[np.ndarray, "..."] = data
 
     def functions(self) -> Functions:
         """All the given functions."""

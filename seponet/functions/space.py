@@ -23,6 +23,10 @@ class Space(ABC):
 
     - `domain`: the axes that the functions depend on; empty for scalars and vectors.
     - `components`: how many components the functions have; None for scalar values, which have no component axis.
+
+    The order of components: what users give and what files hold (arrays, `Sampled`, parameters, test sets) has the
+    functions first, then the components, then the axes. What is evaluated (`evaluate`, `Functions`, `as_callable`, and
+    `fit` on the way back) has the components first of all, so that `u[0]` in an equation is the first component.
     """
 
     domain: Domain

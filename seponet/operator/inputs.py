@@ -105,7 +105,7 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
         except ValueError as error:
             raise ValueError(f"input {name!r}: {error}") from None
     try:
-        made = Sampled(space.domain, data if space.components is None else np.swapaxes(data, 0, 1), coordinates)
+        made = Sampled(space.domain, data, coordinates)
     except ValueError as error:
         raise ValueError(f"input {name!r}: {error}") from None
     return Functions(Interpolant(made.domain, made.bases, made.components), jnp.asarray(made.coefficients)), many

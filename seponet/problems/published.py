@@ -1,13 +1,39 @@
-"""The figures that the paper reports for SepONet, to be shown beside ours. They are the authors', from an A100.
+"""What the paper reports for SepONet, to be shown beside ours, and what it compares with: solvers like its own.
+
+The figures are the authors', from an A100.
 
 Separable Operator Networks, TMLR 12/2024 (arXiv 2407.11253): 100 input functions, 128 points along each axis, errors
 over 100 unseen functions against the authors' reference solvers.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
 
 from ..equations.problem import Problem
+from ..functions import Functions
 from ..problems import NavierStokes, name_of
+
+
+@runtime_checkable
+class PublishedReference(Protocol):
+    """A problem with the coarser solver that the paper quotes its error against."""
+
+    def paper_reference(
+        self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+    ) -> dict[str, Float[np.ndarray, "functions *grid"]]: ...
+
+
+def paper_reference(
+    problem: Problem, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+) -> dict[str, Float[np.ndarray, "functions *grid"]]:
+    """Each field on the tensor grid of `points`, by a solver like the paper's."""
+    if not isinstance(problem, PublishedReference):
+        raise ValueError(f"{type(problem).__name__} has no solver like the paper's; compare with reference='converged'")
+    return problem.paper_reference(inputs, points)
 
 
 @dataclass(frozen=True)

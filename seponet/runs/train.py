@@ -212,7 +212,7 @@ def _check_plan(step: TrainStep) -> None:
 
 def _validation(problem: Problem) -> Validate | None:
     """The mean relative error over a few functions on a coarse grid, if the problem has a reference."""
-    if not problem.reference_resolution or not problem.inputs:
+    if not problem.has_reference or not problem.inputs:
         return None
     logger.info("solving %d functions to validate on, or reading them from the cache", VALIDATION_FUNCTIONS)
     points = {name: _thin(values) for name, values in problem.grid().items()}
