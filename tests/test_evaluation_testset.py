@@ -4,9 +4,12 @@ import jax
 import numpy as np
 import pytest
 
+from seponet import nn
 from seponet.evaluation.errors import compare
+from seponet.evaluation.report import evaluation_report
 from seponet.evaluation.testset import draw_functions, load_testset
 from seponet.operator.class_address import import_file
+from seponet.operator.operator import Operator
 from seponet.problems import Heat, NavierStokes
 
 POINTS = {"t": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 7)}
@@ -109,6 +112,11 @@ def test_a_reference_needs_no_resolution(cache, tmp_path):
         assert testset.own_error is None
         np.testing.assert_allclose(testset.solution("s")[:, -1] / testset.data["u"], np.exp(-1.0), rtol=1e-6)
     assert len(list(cache.iterdir())) == 1
+    sizes = {"rank": 2, "trunk_width": 4, "trunk_depth": 1, "branch_width": 4, "branch_depth": 1}
+    report = evaluation_report(Operator(nn.build(problem, key=jax.random.key(0), **sizes)), functions=3)
+    assert report["reference_error"] is None
+    assert len(report["per_function"]["relative_l2"]) == 3
+    assert report["relative_l2_mean"] > 0
 
 
 def test_a_solver_like_the_papers_is_asked_for_by_kind(cache):
