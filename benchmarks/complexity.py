@@ -178,9 +178,9 @@ def _entry(finished: Finished, model: str, variable: str, what: str) -> str:
     rows = outcome.result["rows"]
     found = exponent(variable, rows, [row[what] for row in rows])
     if model == "seponet_tucker":
-        return f"**{found:.2f}**"
+        return f"**{found:z.2f}**"
     claimed = exponent(variable, rows, [formula(model, what, row) for row in rows])
-    return f"**{found:.2f}** ({claimed:.2f})"
+    return f"**{found:z.2f}** ({claimed:z.2f})"
 
 
 if __name__ == "__main__":

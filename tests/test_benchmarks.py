@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ def measure(cell):
     if cell.kind == "crash":
         raise ValueError("no square")
     if cell.kind == "slow":
-        subprocess.run(["sleep", "61.7"])
+        subprocess.run(["sleep", {nap!r}])
     return {{"square": cell.n**2}}
 
 def predict(cell, finished):
@@ -46,6 +47,9 @@ if __name__ == "__main__":
     sys.exit(STUDY.main())
 """
 
+NAP = f"61.{os.getpid()}"
+"""Seconds of a sleep that no other suite on this machine sleeps: it is looked for among all processes."""
+
 
 @pytest.fixture(autouse=True)
 def benchmarks(monkeypatch):
@@ -58,7 +62,7 @@ def squares(tmp_path, monkeypatch):
     import importlib.util
 
     script = tmp_path / "squares.py"
-    script.write_text(SCRIPT.format(folder=str(FOLDER), results=str(tmp_path / "results")))
+    script.write_text(SCRIPT.format(folder=str(FOLDER), results=str(tmp_path / "results"), nap=NAP))
     import results
     import study
 
@@ -105,7 +109,7 @@ def test_a_study_measures_predicts_fails_and_goes_on(squares, capsys):
 
 def test_a_cell_that_takes_too_long_ends_with_all_that_it_has_started(squares):
     assert replace(squares, limit=3.0).run(squares.choose(["slow"])) == 1
-    assert subprocess.run(["pgrep", "-f", "sleep 61.7"], capture_output=True).returncode == 1
+    assert subprocess.run(["pgrep", "-f", f"sleep {NAP}$"], capture_output=True).returncode == 1
 
 
 def test_outcomes_with_other_settings_do_not_count(squares):
@@ -158,6 +162,20 @@ def test_exponents_are_recovered():
     assert exponent("d", rows, [formula("deeponet", "seconds", row) for row in rows]) == pytest.approx(1.0)
     big = [{**BASE, "N": n} for n in (10**5, 10**6)]
     assert exponent("N", big, [formula("seponet_cp", "seconds", row) for row in big]) == pytest.approx(2.0, abs=0.01)
+
+
+def test_an_exponent_that_rounds_to_zero_has_no_sign(monkeypatch):
+    """Whether a slope is -1e-17 or 1e-17 hangs on the processor."""
+    import complexity
+    from study import Outcome
+
+    cell = complexity.Sweep("seponet_cp", "L")
+    outcome = Outcome({}, "measured", {"rows": [{**size, "seconds": 1.0} for size in complexity.sizes("L")]}, 2)
+    for tiny in (-1e-17, 1e-17):
+        monkeypatch.setattr(complexity, "exponent", lambda *_, slope=tiny: slope)
+        assert complexity._entry({cell.id: outcome}, cell.model, "L", "seconds") == "**0.00** (0.00)"
+    monkeypatch.setattr(complexity, "exponent", lambda *_: -0.25)
+    assert complexity._entry({cell.id: outcome}, cell.model, "L", "seconds") == "**-0.25** (-0.25)"
 
 
 def test_the_papers_tables_are_read_in_our_units():
