@@ -3,7 +3,6 @@
 import importlib.metadata
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import psutil
 
 PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "scipy")
 
@@ -20,8 +20,8 @@ def versions() -> dict[str, str]:
     """Versions of Python, this package and those that decide about numbers."""
     from . import __version__
 
-    found = {name: importlib.metadata.version(name) for name in PACKAGES}
-    return {"seponet": __version__, "python": platform.python_version(), **found}
+    numerical = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {"seponet": __version__, "python": platform.python_version(), **numerical}
 
 
 def machine() -> dict[str, Any]:
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
         "cores": cores,
-        "memory_bytes": _meminfo("MemTotal"),
+        "memory_bytes": psutil.virtual_memory().total,
         "devices": [device.device_kind for device in jax.devices()],
     }
 
@@ -42,16 +42,19 @@ def git_commit() -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        found = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10
-        )
+        git = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return found.stdout.strip() or None
+    return git.stdout.strip() or None
 
 
 def peak_memory_bytes() -> int:
     """The most memory that this process has had."""
+    if sys.platform == "win32":
+        return psutil.Process().memory_info().peak_wset
+    # psutil knows a peak on Windows only; elsewhere the kernel does, in bytes on macOS and in KiB on Linux.
+    import resource
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 
@@ -60,9 +63,11 @@ def available_memory() -> int | None:
     """Bytes that a training run may take, on the accelerator if there is one; None if nobody knows."""
     device = jax.devices()[0]
     if device.platform == "cpu":
-        return _meminfo("MemAvailable")
-    found = device.memory_stats() or {}
-    return found["bytes_limit"] - found.get("bytes_in_use", 0) if "bytes_limit" in found else None
+        return psutil.virtual_memory().available
+    statistics = device.memory_stats() or {}
+    if "bytes_limit" not in statistics:
+        return None
+    return statistics["bytes_limit"] - statistics.get("bytes_in_use", 0)
 
 
 def matmul_rate() -> float:
@@ -75,15 +80,6 @@ def matmul_rate() -> float:
         np.matmul(a, a)
         best = min(best, time.perf_counter() - began)
     return 2 * n**3 / best
-
-
-def _meminfo(name: str) -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = [line.split() for line in lines if line.startswith(f"{name}:")]
-    return 1024 * int(found[0][1]) if found else None
 
 
 def _processor() -> str:
