@@ -1,7 +1,8 @@
 """Physics-informed operator learning with separable networks: write a PDE once, learn its solution operator."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ._lazy import attach
 
 if TYPE_CHECKING:
     from . import functions, nn, plots, problems
@@ -53,41 +54,27 @@ __all__ = [
     "train",
 ]
 
-# Loaded when first asked for, so that `seponet --help` does not wait for JAX.
-_HOMES = {
-    "CompiledEvaluator": "operator.evaluator",
-    "Data": "losses.supervised",
-    "Derivative": "equations.conditions",
-    "Derived": "equations.problem",
-    "Diverged": "training.loop",
-    "Domain": "domain",
-    "Functions": "functions.space",
-    "Grid": "locations",
-    "Interval": "domain",
-    "ModelConfig": "nn.config",
-    "Operator": "operator.operator",
-    "Periodic": "domain",
-    "Points": "locations",
-    "Problem": "equations.problem",
-    "Recipe": "training.recipe",
-    "Refined": "operator.refinement",
-    "Residual": "equations.conditions",
-    "Robin": "equations.conditions",
-    "TrainConfig": "training.config",
-    "Value": "equations.conditions",
-    "load": "operator.operator",
-    "multi_index": "derivatives",
-    "train": "runs.train",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    return importlib.import_module(f".{name}", __name__)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "functions": [],
+        "nn": [],
+        "plots": [],
+        "problems": [],
+        "derivatives": ["multi_index"],
+        "domain": ["Domain", "Interval", "Periodic"],
+        "equations.conditions": ["Derivative", "Residual", "Robin", "Value"],
+        "equations.problem": ["Derived", "Problem"],
+        "functions.space": ["Functions"],
+        "locations": ["Grid", "Points"],
+        "losses.supervised": ["Data"],
+        "nn.config": ["ModelConfig"],
+        "operator.evaluator": ["CompiledEvaluator"],
+        "operator.operator": ["Operator", "load"],
+        "operator.refinement": ["Refined"],
+        "runs.train": ["train"],
+        "training.config": ["TrainConfig"],
+        "training.loop": ["Diverged"],
+        "training.recipe": ["Recipe"],
+    },
+)

@@ -11,6 +11,7 @@ import seponet
 PACKAGE = Path(seponet.__file__).parent
 
 LAYERS = (
+    "_lazy",
     "_text",
     "_files",
     "_machine",

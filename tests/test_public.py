@@ -131,3 +131,39 @@ from seponet.cli import main
 print(seponet.train.__name__, seponet.load.__name__, main(["list"]) == 0)
 """
     assert run(code).splitlines()[-1] == "train load True"
+
+
+WITHOUT_EXTRAS = """
+import sys
+for name in ("PIL", "diffrax", "exponax", "matplotlib"):
+    sys.modules[name] = None
+"""
+
+
+def test_everything_public_is_there_without_the_extras():
+    code = """
+import seponet
+from seponet import *
+print(train.__name__, load.__name__, sorted(set(seponet.__all__) - set(globals())))
+"""
+    assert run(WITHOUT_EXTRAS + code) == "train load []"
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [
+        ("seponet.plots.plot_history", "matplotlib", "plots"),
+        ("seponet.reference.solve_burgers", "exponax", "references"),
+        ("seponet.reference.solve_nonlinear_diffusion", "diffrax", "references"),
+    ],
+)
+def test_what_an_extra_brings_is_told(name: str, package: str, extra: str):
+    code = f"""
+import seponet.plots, seponet.reference
+try:
+    {name}
+except ImportError as error:
+    print(error)
+"""
+    wanted = f"{name} needs {package}, which is not installed: pip install 'seponet[{extra}]'"
+    assert run(WITHOUT_EXTRAS + code) == wanted

@@ -1,18 +1,21 @@
 """Pictures of solutions beside references, of training, errors and bases: `draw_*` make figures, `plot_*` files."""
 
-from ..problems.separated import analytic_basis
-from .animation import animate
-from .basis import draw_basis, plot_basis
-from .case import Case, make_case
-from .comparison import draw_comparison
-from .histogram import draw_errors, plot_errors
-from .history import draw_history, plot_history
-from .run import plot_all, predict_case
-from .sample import draw_sample, plot_sample
+from typing import TYPE_CHECKING
+
+from .._lazy import attach
+
+if TYPE_CHECKING:
+    from .animation import animate
+    from .basis import draw_basis, plot_basis
+    from .case import Case, make_case
+    from .comparison import draw_comparison
+    from .histogram import draw_errors, plot_errors
+    from .history import draw_history, plot_history
+    from .run import plot_all, predict_case
+    from .sample import draw_sample, plot_sample
 
 __all__ = [
     "Case",
-    "analytic_basis",
     "animate",
     "draw_basis",
     "draw_comparison",
@@ -27,3 +30,17 @@ __all__ = [
     "plot_sample",
     "predict_case",
 ]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "animation": ["animate"],
+        "basis": ["draw_basis", "plot_basis"],
+        "case": ["Case", "make_case"],
+        "comparison": ["draw_comparison"],
+        "histogram": ["draw_errors", "plot_errors"],
+        "history": ["draw_history", "plot_history"],
+        "run": ["plot_all", "predict_case"],
+        "sample": ["draw_sample", "plot_sample"],
+    },
+)
