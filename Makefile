@@ -1,8 +1,11 @@
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/.installed
+LOWEST := .venv-lowest
+PYTEST := $(VENV)/bin/pytest -n 2
+SEED ?= $(shell date +%s)
 
-.PHONY: demo test lint types pytest format clean
+.PHONY: demo test test-fast test-random test-variants test-lowest lint types pytest format clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/seponet train burgers --recipe quick --out runs/demo --overwrite
@@ -17,7 +20,27 @@ types: $(INSTALLED)
 	$(VENV)/bin/basedpyright
 
 pytest: $(INSTALLED)
-	$(VENV)/bin/pytest -n 2
+	$(PYTEST)
+
+test-fast: $(INSTALLED)
+	$(PYTEST) -m "not slow"
+
+# pytest prints the seed: `make test-random SEED=7` repeats an order.
+test-random: $(INSTALLED)
+	$(PYTEST) -p randomly --randomly-seed=$(SEED)
+
+# The suite as other machines run it: in another order, with another BLAS kernel, other instructions, one core. Slow.
+test-variants: test-random
+	OPENBLAS_CORETYPE=Prescott $(PYTEST)
+	XLA_FLAGS=--xla_cpu_max_isa=AVX $(PYTEST)
+	OMP_NUM_THREADS=1 taskset -c 0 $(VENV)/bin/pytest
+
+# The lower bounds of pyproject.toml. What old releases deprecate among themselves is not ours to mend.
+test-lowest: $(INSTALLED)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	$(VENV)/bin/uv venv --quiet --clear $(LOWEST)
+	$(VENV)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[plots,references,dev]'
+	$(LOWEST)/bin/pytest -n 2 -W ignore::DeprecationWarning
 
 format: $(INSTALLED)
 	$(VENV)/bin/ruff check --fix .
@@ -26,9 +49,9 @@ format: $(INSTALLED)
 # The stamp is written last: an install that was interrupted is done again.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) .cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) $(LOWEST) .cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -163,7 +163,7 @@ def measure(cell: Size) -> Mapping[str, Any]:
     }
 
 
-def predict_training(cell: Size, finished: Finished) -> Mapping[str, Any] | None:
+def predict_training(cell: Size, _: Finished) -> Mapping[str, Any] | None:
     """Training is not tried where a step could not even be measured."""
     costs = STUDY.finished().get(cell.id)
     found = None if costs is None or costs.measured else dict(costs.result)
@@ -186,7 +186,7 @@ ERRORS = Study(
     predict_training,
     ("--train",),
     limit=900.0,
-    settings=lambda cell: {"seconds": TRAINING},
+    settings=lambda _: {"seconds": TRAINING},
 )
 
 

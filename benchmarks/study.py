@@ -91,11 +91,11 @@ class Study(Generic[C]):
     cells: Sequence[C]
     measure: Callable[[C], Mapping[str, Any]]
     script: str
-    predict: Callable[[C, Finished], Mapping[str, Any] | None] = lambda cell, finished: None
+    predict: Callable[[C, Finished], Mapping[str, Any] | None] = lambda _cell, _finished: None
     flags: tuple[str, ...] = ()
     limit: float = 300.0
-    settings: Callable[[C], Mapping[str, Any]] = lambda cell: {}
-    prepare: Callable[[Sequence[C]], None] = lambda cells: None
+    settings: Callable[[C], Mapping[str, Any]] = lambda _cell: {}
+    prepare: Callable[[Sequence[C]], None] = lambda _cells: None
 
     def finished(self) -> dict[str, Outcome]:
         """The outcomes of this study's cells that are stored, in the order of the cells."""

@@ -2,11 +2,14 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
+    # A folder of this session's: suites that run at the same time, and the user's own test sets, are left alone.
+    session = tempfile.TemporaryDirectory(prefix="seponet-tests-")
+    os.environ["SEPONET_CACHE"] = str(Path(session.name) / "cache")
     # What a test compiles, later ones of this session, other workers and their child processes need not compile again.
-    compiled = tempfile.TemporaryDirectory(prefix="seponet-tests-")
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled.name
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(session.name) / "compiled")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
     # Tests compile more than they compute.
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"

@@ -89,7 +89,8 @@ class Decay(Problem):
 """
 
 
-def test_solutions_of_a_file_that_has_changed_are_made_anew(cache, tmp_path):
+@pytest.mark.usefixtures("cache")
+def test_solutions_of_a_file_that_has_changed_are_made_anew(tmp_path):
     found = []
     for name, rate in (("one", 1.0), ("two", 2.0)):
         path = tmp_path / f"{name}.py"
@@ -146,7 +147,8 @@ def test_splits_share_no_function_and_do_not_depend_on_precision():
         np.testing.assert_array_equal(test, draw_functions(Heat(), "test", 50)["u"].parameters)
 
 
-def test_progress_is_told(cache):
+@pytest.mark.usefixtures("cache")
+def test_progress_is_told():
     seen = []
     load_testset(Heat(), functions=2, points=POINTS, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (2, 2)

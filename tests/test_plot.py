@@ -26,6 +26,7 @@ from seponet.plots.basis import match
 from seponet.plots.panels import arrange, close_periodic_axes, error_over
 from seponet.plots.quantity import compute_quantity
 from seponet.plots.style import save_figure
+from seponet.problems.separated import analytic_basis
 from seponet.problems import PROBLEMS, Burgers, Heat, NavierStokes, NonlinearDiffusion
 from seponet.runs.config import RunConfig
 from seponet.runs.figures import plot_run
@@ -311,7 +312,7 @@ def test_basis_of_a_potential() -> None:
 @pytest.mark.parametrize("rank", [1, 2, 5, 10, 50])
 def test_basis_next_to_the_analytic_one(rank: int, tmp_path: Path) -> None:
     """Factors that are mixtures of the analytic functions span them; with one too few, something is left over."""
-    exact = plots.analytic_basis(Heat())
+    exact = analytic_basis(Heat())
     assert exact is not None
     x = np.linspace(0, 1, 101)
     mixed = np.random.default_rng(0).normal(size=(rank, rank)) @ exact["x"](x, rank)
@@ -335,7 +336,7 @@ def test_basis_next_to_the_analytic_one(rank: int, tmp_path: Path) -> None:
 
 def test_factors_take_the_order_of_the_analytic_functions() -> None:
     """Permuted, scaled and perturbed factors are put in order by both axes together."""
-    exact = plots.analytic_basis(Heat())
+    exact = analytic_basis(Heat())
     assert exact is not None
     x, noise = np.linspace(0, 1, 101), np.random.default_rng(0)
     order = noise.permutation(5)
@@ -352,7 +353,7 @@ def test_factors_take_the_order_of_the_analytic_functions() -> None:
 
 def test_a_model_of_rank_one_is_drawn_with_whole_numbers() -> None:
     model = build(Heat(), ModelConfig(rank=1, decoder="cp", exact="none"), key=jax.random.key(0))
-    figure = plots.draw_basis(model, plots.analytic_basis(Heat()))
+    figure = plots.draw_basis(model, analytic_basis(Heat()))
     figure.draw_without_rendering()
     last = figure.axes[-1]
     lower, upper = last.get_xlim()
@@ -360,10 +361,10 @@ def test_a_model_of_rank_one_is_drawn_with_whole_numbers() -> None:
 
 
 def test_an_exact_model_leaves_the_decay_without_its_initial_value() -> None:
-    analytic = plots.analytic_basis(Heat(), exact=("t",))
+    analytic = analytic_basis(Heat(), exact=("t",))
     assert analytic is not None
     assert np.allclose(analytic["t"](np.array([0.0, 0.5]), 3), np.exp(-np.array([[1], [4], [9]]) * [[0, 0.5]]) - 1)
-    assert plots.analytic_basis(Burgers()) is None
+    assert analytic_basis(Burgers()) is None
 
 
 def test_animation_has_a_frame_for_each_time_and_keeps_its_limit(tmp_path: Path) -> None:

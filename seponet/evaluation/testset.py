@@ -137,11 +137,11 @@ def _solve(
             progress(min(start + batch, total), total)
     dims = ("function", *problem.domain)
     fields = {field: (dims, np.concatenate([part[field] for part in parts])) for field in problem.fields}
-    return xr.Dataset({**fields, **_input_variables(problem, inputs, points)}, coords=dict(points))
+    return xr.Dataset({**fields, **_input_variables(inputs, points)}, coords=dict(points))
 
 
 def _input_variables(
-    problem: Problem, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+    inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """The inputs on the grid, `[functions, (components,) *axes]`."""
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}

@@ -82,7 +82,7 @@ def _integrate(
 ) -> Float[Array, "t x y"]:
     """The solution at the wanted times and points; `diffusion` is alpha / (2 h^2)."""
 
-    def rate(t: Any, s: Float[Array, "n n"], _: None) -> Float[Array, "n n"]:
+    def rate(_t: Any, s: Float[Array, "n n"], _: None) -> Float[Array, "n n"]:
         q = diffusion * s * s
         laplacian = q[2:, 1:-1] + q[:-2, 1:-1] + q[1:-1, 2:] + q[1:-1, :-2] - 4 * q[1:-1, 1:-1]
         return jnp.pad(laplacian, 1)
@@ -94,7 +94,7 @@ def _integrate(
         t1=times[-1],
         dt0=None,
         y0=s,
-        saveat=diffrax.SaveAt(ts=times, fn=lambda t, s, _: to_points[0] @ s @ to_points[1].T),
+        saveat=diffrax.SaveAt(ts=times, fn=lambda _t, s, _: to_points[0] @ s @ to_points[1].T),
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance / 100),
         max_steps=None,
     )
