@@ -1,6 +1,7 @@
 """Run by test_sharding in processes of their own: loss and gradient of a training step, written to a file."""
 
 import sys
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -33,7 +34,7 @@ def main(output: str, devices: str, process: str, address: str) -> None:
     with jax.set_mesh(jax.make_mesh((int(devices),), ("functions",), axis_types=(AxisType.Auto,))):
         (loss, (losses, _)), gradient = differentiate(stepper.start())
     (share,) = {shard.data.shape for shard in losses.table.addressable_shards}
-    arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(gradient))}
+    arrays: Any = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(gradient))}
     np.savez(output, share=np.array(share), loss=np.asarray(loss), **arrays)
 
 

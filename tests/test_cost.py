@@ -14,7 +14,7 @@ from seponet.training.cost import choose_slab, estimate_cost
 from seponet.training.step import TrainStep
 
 KEY = jax.random.key(0)
-SMALL = {"trunk_width": 8, "trunk_depth": 1, "branch_width": 8, "branch_depth": 1, "sensors": 8}
+SMALL: dict[str, Any] = {"trunk_width": 8, "trunk_depth": 1, "branch_width": 8, "branch_depth": 1, "sensors": 8}
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,10 @@ class Conditions:
         return getattr(self.of, name)
 
 
+def conditions_of(model: Any) -> Any:
+    return Conditions(model)
+
+
 MODELS = {
     "cp": {},
     "tucker": {"decoder": "tucker", "trunk": "classical", "rank": 6},
@@ -68,7 +72,7 @@ def test_exact_conditions_hold_to_round_off(kind, model):
 
     @quick_jit
     def run(made, inputs, grid):
-        conditions = residuals(Conditions(made), inputs, grid)
+        conditions = residuals(conditions_of(made), inputs, grid)
         others = jax.tree.map(lambda weight: 2 * weight, made)
         return conditions, *(list(evaluate(m, inputs, grid, fields).values()) for m in (made, others))
 
@@ -84,7 +88,7 @@ def test_exact_conditions_hold_to_round_off(kind, model):
 def test_only_the_chosen_axes_are_exact(model):
     problem = Wave()
     config = MODELS[model] if model != "tucker" else {"decoder": "tucker", "trunk": "legendre", "rank": 6}
-    run = quick_jit(lambda m, inputs, grid: residuals(Conditions(m), inputs, grid))
+    run = quick_jit(lambda m, inputs, grid: residuals(conditions_of(m), inputs, grid))
     found = run(
         small(problem, exact=("x",), **config), problem.sample(jax.random.key(0), 3), random_grid(problem, (3, 4))
     )
@@ -110,7 +114,7 @@ def test_where_data_disagree_at_a_corner_the_condition_declared_first_wins(model
     """s(0, x) = 1 + x against s = 0 on both walls."""
     grid = random_grid(InitialFirst(), (3, 4))
     t, x = np.asarray(grid["t"]), np.asarray(grid["x"])
-    run = quick_jit(lambda *made: [residuals(Conditions(m), {}, grid) for m in made])
+    run = quick_jit(lambda *made: [residuals(conditions_of(m), {}, grid) for m in made])
     initial, wall = run(*(small(kind(), exact="all", **MODELS[model]) for kind in (InitialFirst, WallFirst)))
     np.testing.assert_allclose(initial["t=0"], 0, atol=1e-13)
     # The walls keep their initial values, 1 and 2.
@@ -145,7 +149,7 @@ def test_a_residual_on_a_face_stays_soft():
 def test_the_polynomials_are_dual_to_the_traces(traces):
     projector = Projector("x", Interval(2.0, 5.0), traces)
     for i, trace in enumerate(traces):
-        derivatives = [projector.duals(jnp.asarray([trace.at]), m) for m in range(trace.order + 1)]
+        derivatives: list[Any] = [projector.duals(jnp.asarray([trace.at]), m) for m in range(trace.order + 1)]
         for j in range(len(traces)):
             at = [0.0 if d[j] is None else float(d[j][0]) for d in derivatives]
             assert np.dot(trace.weights, at) == pytest.approx(float(i == j), abs=1e-13)
@@ -175,7 +179,7 @@ def test_one_value_on_a_periodic_axis_is_compatible():
         domain = Domain(t=(0, 1), x=Periodic(0, 1))
         conditions = [Value({"t": 0}), Value({"x": 0}, equals=lambda t: t)]
 
-    run = quick_jit(lambda m, grid: residuals(Conditions(m), {}, grid))
+    run = quick_jit(lambda m, grid: residuals(conditions_of(m), {}, grid))
     found = run(small(Pinned(), exact="all"), random_grid(Pinned(), (3, 4)))
     assert found.keys() == {"t=0", "x=0", "x periodic", "x periodic s_x"}
     assert all(np.abs(residual).max() < 1e-12 for residual in found.values())

@@ -33,7 +33,7 @@ def split(body):
     generator = np.random.default_rng(0)
     values = {s: jnp.asarray(generator.normal(size=shape_of(s))) for s in expression.symbols}
     fused = fuse(expression, {s: shape_of(s) for s in expression.symbols}, jnp.float64)
-    atoms = {atom: sum(c * values[symbol] for symbol, c in atom) for atom in fused.atoms}
+    atoms = {atom: sum((c * values[symbol] for symbol, c in atom), jnp.zeros(())) for atom in fused.atoms}
     others = {s: v for s, v in values.items() if s.kind != "field"}
     found, direct = fused.evaluate(atoms, others), expression(values)
     assert found.shape == direct.shape

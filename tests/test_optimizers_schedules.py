@@ -12,12 +12,14 @@ from seponet.training.optimizers import cosine, exponential, make_optimizer, mak
 
 def test_exponential_is_the_papers():
     rate = exponential()
-    np.testing.assert_allclose([rate(0), rate(1000), rate(2500)], [1e-3, 0.9e-3, 1e-3 * 0.9**2.5], rtol=1e-12)
+    np.testing.assert_allclose(np.array([rate(0), rate(1000), rate(2500)]), [1e-3, 0.9e-3, 1e-3 * 0.9**2.5], rtol=1e-12)
 
 
 def test_cosine_with_warmup():
     rate = cosine(2.0, steps=110, warmup=10, final=0.5)
-    np.testing.assert_allclose([rate(t) for t in (0, 5, 10, 60, 110, 500)], [0.0, 1.0, 2.0, 1.25, 0.5, 0.5], atol=1e-12)
+    np.testing.assert_allclose(
+        np.array([rate(t) for t in (0, 5, 10, 60, 110, 500)]), [0.0, 1.0, 2.0, 1.25, 0.5, 0.5], atol=1e-12
+    )
     assert cosine(2.0, steps=100)(0) == 2.0
 
 

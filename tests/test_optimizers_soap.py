@@ -1,5 +1,7 @@
 """SOAP against the paper's algorithm, written out in NumPy, and against its limits: Adam, and rotated coordinates."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,7 @@ def gradients(shape, n, seed=0):
 
 
 def run(optimizer, sequence, params):
-    state = optimizer.init(params)
+    state: Any = optimizer.init(params)
     update = jax.jit(optimizer.update)
     steps = []
     for g in sequence:
@@ -177,7 +179,7 @@ def test_compiles_once_and_its_state_is_arrays_that_can_be_donated():
         return optax.apply_updates(params, updates), state
 
     compiled = jax.jit(step, donate_argnums=(0, 1))
-    state = optimizer.init(params)
+    state: Any = optimizer.init(params)
     for _ in range(30):
         params, state = compiled(params, state)
     assert traces == 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from PIL import Image
 
 from seponet import plots
@@ -86,7 +87,9 @@ def check_png(path: Path) -> None:
         assert 500 < picture.width < 2000
         assert 250 < picture.height < 2000
         # Something was drawn: blank paper has one colour.
-        assert len(picture.convert("RGB").resize((200, 200)).getcolors(40_000)) > 100
+        colors = picture.convert("RGB").resize((200, 200)).getcolors(40_000)
+        assert colors is not None
+        assert len(colors) > 100
     assert 5_000 < path.stat().st_size < 2_000_000
 
 
@@ -163,7 +166,8 @@ def test_axes_are_labelled_and_the_title_tells_function_and_error() -> None:
     assert figure.subfigs[0].get_suptitle() == title
     line = panels["input $u$"].lines[0]
     assert np.allclose(line.get_xdata(), case.points["x"])
-    assert line.get_ydata()[0] == pytest.approx(line.get_ydata()[-1])
+    values = np.asarray(line.get_ydata())
+    assert values[0] == pytest.approx(values[-1])
 
 
 def test_space_is_horizontal_and_time_vertical() -> None:
@@ -265,7 +269,7 @@ def test_history_shows_terms_and_each_validation_once(tmp_path: Path) -> None:
     losses, validation = figure.axes
     assert [line.get_label() for line in losses.lines] == ["loss", "equation", "s(t=0)"]
     assert losses.get_yscale() == validation.get_yscale() == "log"
-    assert list(validation.lines[0].get_xdata()) == [2, 8, 32]
+    assert np.asarray(validation.lines[0].get_xdata()).tolist() == [2, 8, 32]
     assert np.allclose(validation.lines[0].get_ydata(), [40, 20, 10])
     assert np.allclose(validation.lines[1].get_ydata(), 7.51)
     assert len(plots.draw_history(make_history(validated=False)).axes) == 1
@@ -290,8 +294,8 @@ def test_cut_off_metrics_are_read(tmp_path: Path) -> None:
 def test_histogram_counts_every_function(errors: np.ndarray, tmp_path: Path) -> None:
     figure = plots.draw_errors(errors, 0.0751)
     (axes,) = figure.axes
-    assert sum(bar.get_height() for bar in axes.patches) == errors.size
-    mean, paper = (line.get_xdata()[0] for line in axes.lines)
+    assert sum(bar.get_height() for bar in axes.patches if isinstance(bar, Rectangle)) == errors.size
+    mean, paper = (float(np.asarray(line.get_xdata())[0]) for line in axes.lines)
     assert mean == pytest.approx(100 * np.mean(errors))
     assert paper == pytest.approx(7.51)
     lower, upper = axes.get_xlim()
@@ -326,7 +330,8 @@ def test_basis_next_to_the_analytic_one(rank: int, tmp_path: Path) -> None:
     assert np.max(left_over) < 1e-3
     model = panels["model, $x$"]
     assert len(model.lines) == (rank if rank <= 10 else 0)
-    assert np.max(np.abs(model.lines[0].get_ydata() if rank <= 10 else model.images[0].get_array())) == pytest.approx(1)
+    shown = np.asarray(model.lines[0].get_ydata() if rank <= 10 else model.images[0].get_array())
+    assert np.max(np.abs(shown)) == pytest.approx(1)
     if rank == 2:
         fewer = plots.draw_basis({"x": basis["x"][:, :1]}, {"x": lambda points, _: exact["x"](points, 2)})
         assert np.max(fewer.axes[2].lines[0].get_ydata()) > 10
@@ -371,14 +376,14 @@ def test_animation_has_a_frame_for_each_time_and_keeps_its_limit(tmp_path: Path)
     case = make_case(NavierStokes(duration=1.0), t=5, x=8, y=6)
     path = plots.animate(case, tmp_path / "flow.gif")
     with Image.open(path) as movie:
-        assert movie.n_frames == 5
+        assert getattr(movie, "n_frames", 1) == 5
         first = np.asarray(movie.convert("RGB")).astype(int)
         movie.seek(4)
         assert np.mean(np.abs(np.asarray(movie.convert("RGB")).astype(int) - first)) > 1
     size = path.stat().st_size
     assert size < 2_000_000
     with Image.open(plots.animate(case, path, limit=int(0.7 * size))) as movie:
-        assert movie.n_frames < 5
+        assert 1 < getattr(movie, "n_frames", 1) < 5
     assert path.stat().st_size <= 0.7 * size
 
 

@@ -140,7 +140,7 @@ def test_a_class_whose_constants_have_no_default_is_checked_when_it_is_construct
         conditions = CLOSED
 
         @property
-        def domain(self):
+        def domain(self):  # pyright: ignore[reportIncompatibleVariableOverride]
             return Domain(t=(0, self.end), x=(0, 1))
 
         def equation(self, s_t, s_y):
@@ -179,6 +179,7 @@ def test_a_periodic_axis_has_a_jump_for_each_order_below_the_highest():
         "x periodic s_xx",
     ]
     (jump,) = {t.face for t in KdV().terms() if "periodic" in t.name}
+    assert jump is not None
     assert jump.nodes == (-1, 1)
     assert jump.weights == (-1, 1)
     assert [t.name for t in KdV().terms(("x",))] == ["equation", "t=0"]

@@ -1,5 +1,7 @@
 """The six problems: registered, well posed, and solved by their references."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -43,7 +45,14 @@ def test_constants_belong_to_the_instance():
 @pytest.mark.parametrize("name", NAMES)
 def test_grid_equals_points(name):
     problem = PROBLEMS[name]()
-    small = {"rank": 3, "trunk_width": 6, "trunk_depth": 1, "branch_width": 6, "branch_depth": 1, "sensors": 6}
+    small: dict[str, Any] = {
+        "rank": 3,
+        "trunk_width": 6,
+        "trunk_depth": 1,
+        "branch_width": 6,
+        "branch_depth": 1,
+        "sensors": 6,
+    }
     model = nn.build(problem, exact="all", wavenumbers=2, key=KEY, **small)
     counts = (5, 7, 4)
     points = {

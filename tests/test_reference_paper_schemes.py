@@ -75,8 +75,8 @@ def test_adams_is_second_order_in_the_spacing():
     def initial(x, y):
         return 0.5 + 0.3 * (np.cos(np.pi / 2 * x[:, None]) * np.cos(np.pi / 2 * y))[None]
 
-    times = np.linspace(0, 1, 5)
-    exact = solve_nonlinear_diffusion(initial, 0.05, times, (np.linspace(-1, 1, 9),) * 2, resolution=64)
+    times, points = np.linspace(0, 1, 5), np.linspace(-1, 1, 9)
+    exact = solve_nonlinear_diffusion(initial, 0.05, times, (points, points), resolution=64)
 
     def error(n):
         points = np.linspace(-1, 1, n + 1)

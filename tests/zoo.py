@@ -173,9 +173,10 @@ def random_grid(problem: Problem, sizes: tuple[int, ...] = (5, 7, 4, 3)) -> Grid
     return Grid.of(problem.domain, points)
 
 
-QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 """Compiler options for programs that run once: a third of the compile time."""
 
 
 def quick_jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    return eqx.filter_jit(function, compiler_options=QUICK)
+    jit: Any = eqx.filter_jit  # its annotations don't know the compiler's options
+    return jit(function, compiler_options=QUICK)
