@@ -27,8 +27,8 @@ from seponet.plots.basis import match
 from seponet.plots.panels import arrange, close_periodic_axes, error_over
 from seponet.plots.quantity import compute_quantity
 from seponet.plots.style import save_figure
-from seponet.problems.separated import analytic_basis
 from seponet.problems import PROBLEMS, Burgers, Heat, NavierStokes, NonlinearDiffusion
+from seponet.problems.separated import analytic_basis
 from seponet.runs.config import RunConfig
 from seponet.runs.figures import plot_run
 from seponet.runs.folder import RunFolder
