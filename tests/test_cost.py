@@ -1,6 +1,7 @@
 """The plan of a step says what the step then does."""
 
 import re
+from typing import Any
 
 import jax
 import pytest

@@ -1,5 +1,7 @@
 """Test sets: made once, verified on load, never shared with training."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -113,14 +115,15 @@ def test_a_reference_needs_no_resolution(cache, tmp_path):
         assert testset.own_error is None
         np.testing.assert_allclose(testset.solution("s")[:, -1] / testset.data["u"], np.exp(-1.0), rtol=1e-6)
     assert len(list(cache.iterdir())) == 1
-    sizes = {"rank": 2, "trunk_width": 4, "trunk_depth": 1, "branch_width": 4, "branch_depth": 1}
+    sizes: dict[str, Any] = {"rank": 2, "trunk_width": 4, "trunk_depth": 1, "branch_width": 4, "branch_depth": 1}
     report = evaluation_report(Operator(nn.build(problem, key=jax.random.key(0), **sizes)), functions=3)
     assert report["reference_error"] is None
     assert len(report["per_function"]["relative_l2"]) == 3
     assert report["relative_l2_mean"] > 0
 
 
-def test_a_solver_like_the_papers_is_asked_for_by_kind(cache):
+@pytest.mark.usefixtures("cache")
+def test_a_solver_like_the_papers_is_asked_for_by_kind():
     points = {"t": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 65)}
     coarse, converged = (load_testset(Heat(), functions=2, points=points, kind=k) for k in ("paper", "converged"))
     assert coarse.own_error is None
@@ -130,7 +133,8 @@ def test_a_solver_like_the_papers_is_asked_for_by_kind(cache):
         load_testset(NavierStokes(), functions=1, kind="paper")
 
 
-def test_components_stand_between_functions_and_axes(cache):
+@pytest.mark.usefixtures("cache")
+def test_components_stand_between_functions_and_axes():
     points = {"t": np.linspace(0, 0.1, 2), "x": np.linspace(0, 6, 4), "y": np.linspace(0, 6, 5)}
     testset = load_testset(NavierStokes(), functions=3, points=points)
     assert testset.data["u"].dims == ("function", "u_component", "x", "y")

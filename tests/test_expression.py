@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from seponet import Domain, Grid
-from seponet.calculus.lift import value_of
 from seponet.derivatives import multi_index
 from seponet.equations.expression import Expression
 from seponet.equations.symbols import Symbol, Vocabulary
@@ -96,7 +95,7 @@ def test_the_derivative_of_data_is_the_chain_rule():
     grid = Grid.of(DOMAIN, {"t": jnp.asarray([0.5]), "x": (centre[:, None] + offsets[None]).reshape(-1)})
 
     def values(expression, where):
-        known = {symbol: value_of(symbol, given, where) for symbol in expression.symbols}
+        known = {symbol: symbol.evaluate(given, where) for symbol in expression.symbols}
         return np.broadcast_to(expression(known), (2, *where.shape))
 
     table = values(formula, grid).reshape(2, 2, 5)

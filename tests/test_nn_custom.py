@@ -66,7 +66,8 @@ class Blocks(nn.AbstractDecoder):
     def contract(self, coefficients, tables, terms, grid):
         letters = "mbjk,bjx,bky->mxy" if grid else "mbjk,bjx,bkx->mx"
         first, second = (table.reshape(table.shape[0], self.blocks, self.size, -1) for table in tables)
-        return sum(w * jnp.einsum(letters, coefficients, first[i], second[j]) for w, (i, j) in terms)
+        parts = [w * jnp.einsum(letters, coefficients, first[i], second[j]) for w, (i, j) in terms]
+        return sum(parts[1:], parts[0])
 
     def flops(self, shape, terms):
         return 2 * self.blocks * self.size**2 * int(np.prod(shape)) * len(terms)
@@ -78,8 +79,8 @@ class Means(nn.AbstractBranch):
     weights: jax.Array
 
     def __call__(self, sensor_values):
-        means = sum(jnp.mean(values.reshape(values.shape[0], -1), axis=1) for values in sensor_values.values())
-        return means[:, None] * self.weights[None]
+        means = [jnp.mean(values.reshape(values.shape[0], -1), axis=1) for values in sensor_values.values()]
+        return sum(means[1:], means[0])[:, None] * self.weights[None]
 
 
 class Halves(nn.AbstractCoefficientMap):
@@ -131,13 +132,14 @@ def test_own_parts_are_their_formula():
     found = quick_jit(lambda m: evaluate(m, inputs, grid, [symbol])[symbol])(model)
     core = np.asarray(model.coefficients(model.encode(inputs)))[:, 0]
     np.testing.assert_allclose(core.reshape(2, -1), np.asarray(model.branch(model.encode(inputs))) / 2, rtol=1e-14)
+    scales = [np.asarray(jax.tree.leaves(trunk)[0]) for trunk in model.trunks]
     expected = np.zeros(found.shape)
     for b in range(2):
         for j in range(3):
             for k in range(3):
                 p, q = 3 * b + j, 3 * b + k
-                t = float(model.trunks[0].scales[0, p]) * p * np.asarray(grid["t"]) ** max(p - 1, 0)
-                x = float(model.trunks[1].scales[0, q]) * q * np.asarray(grid["x"]) ** max(q - 1, 0)
+                t = scales[0][0, p] * p * np.asarray(grid["t"]) ** max(p - 1, 0)
+                x = scales[1][0, q] * q * np.asarray(grid["x"]) ** max(q - 1, 0)
                 expected += core[:, b, j, k][:, None, None] * np.outer(t, x)[None]
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 

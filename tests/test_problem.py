@@ -88,11 +88,11 @@ MISTAKES = {
 }
 
 
-def solve(self, inputs, points):
+def solve(_self, inputs, points):
     return {"s": np.zeros((len(inputs["u"]), *(len(p) for p in points.values())))}
 
 
-def refine(self, inputs, points, resolution):
+def refine(_self, inputs, points, resolution):
     step = np.nan if resolution is None else 1 / resolution
     return {"s": np.full((len(inputs["u"]), *(len(p) for p in points.values())), step)}
 

@@ -293,7 +293,7 @@ def test_an_interrupted_save_leaves_what_was_there(saved, tmp_path, monkeypatch)
     path = tmp_path / "run"
     operator.save(path)
 
-    def fail(*args, **kwargs):
+    def fail(*_args, **_kwargs):
         raise KeyboardInterrupt
 
     for module, name in [(np, "savez"), (json, "dumps"), (os, "fsync"), (Path, "replace")]:

@@ -148,7 +148,7 @@ def make_inputs(problem: seponet.Problem) -> dict[str, np.ndarray]:
 def predict(operator: seponet.Operator, inputs: dict[str, np.ndarray]) -> np.ndarray:
     """What is stored: `[functions, *grid]`, or `[fields, functions, *grid]` if there are several."""
     problem = operator.problem
-    points = {name: np.linspace(axis.lower, axis.upper, POINTS) for name, axis in problem.domain.axes}
+    points: dict[str, Any] = {name: np.linspace(axis.lower, axis.upper, POINTS) for name, axis in problem.domain.axes}
     predicted = operator.predict(inputs, **points)
     if len(problem.fields) == 1:
         return predicted.to_numpy()
