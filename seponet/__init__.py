@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .operator.operator import Operator, load
     from .operator.refinement import Refined
     from .runs.train import train
-    from .training.config import TrainConfig
+    from .training.config import LossConfig, OptimizerConfig, RolloutConfig, SamplingConfig, TrainConfig
     from .training.loop import Diverged
     from .training.recipe import Recipe
 
@@ -34,8 +34,10 @@ __all__ = [
     "Functions",
     "Grid",
     "Interval",
+    "LossConfig",
     "ModelConfig",
     "Operator",
+    "OptimizerConfig",
     "Periodic",
     "Points",
     "Problem",
@@ -43,6 +45,8 @@ __all__ = [
     "Refined",
     "Residual",
     "Robin",
+    "RolloutConfig",
+    "SamplingConfig",
     "TrainConfig",
     "Value",
     "functions",
@@ -73,7 +77,7 @@ __getattr__, __dir__ = attach(
         "operator.operator": ["Operator", "load"],
         "operator.refinement": ["Refined"],
         "runs.train": ["train"],
-        "training.config": ["TrainConfig"],
+        "training.config": ["LossConfig", "OptimizerConfig", "RolloutConfig", "SamplingConfig", "TrainConfig"],
         "training.loop": ["Diverged"],
         "training.recipe": ["Recipe"],
     },

@@ -1,6 +1,7 @@
 """Rooms in the order of the data: a module imports what stands above it in this list, and nothing below."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,3 +67,33 @@ def test_imports_point_to_what_stands_above(parts: tuple[str, ...]):
     for layer in imported(parts):
         assert layer in LAYERS, f"{'.'.join(parts)} imports {layer}, which is in no layer"
         assert LAYERS.index(layer) <= LAYERS.index(parts[0]), f"{'.'.join(parts)} imports {layer}, which stands below"
+
+
+CONTRIBUTING = PACKAGE.parent / "CONTRIBUTING.md"
+
+
+def walks() -> dict[str, list[str]]:
+    """The walks through the code in CONTRIBUTING.md: for each title its files, in order."""
+    sections = re.split(r"^### ", CONTRIBUTING.read_text(), flags=re.M)[1:]
+    return {text.partition("\n")[0]: re.findall(r"^\d+\. `([\w/]+\.py)`", text, flags=re.M) for text in sections}
+
+
+@pytest.mark.parametrize(
+    ("title", "most"),
+    [
+        ("One batch, from sampler to update", 17),
+        ("One prediction, from folder to picture", 16),
+        ("One `seponet train`", 16),
+    ],
+)
+def test_walks_name_files_that_exist_once_and_stay_short(title: str, most: int):
+    files = walks()[title]
+    assert 0 < len(files) <= most
+    assert len(set(files)) == len(files)
+    assert [file for file in files if not (PACKAGE / file).is_file()] == []
+
+
+def test_every_room_is_described():
+    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    table = CONTRIBUTING.read_text().partition("## The house")[2].partition("### ")[0]
+    assert {room for room in rooms if f"`{room}/`" not in table} == set()

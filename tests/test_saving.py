@@ -198,8 +198,8 @@ NOT_SAVED = {
     "functions": {"Functions"},
     "equations": {"Problem", "Derived", "Residual", "Expression", "Symbol", "Vocabulary", "Face", "Term"}
     | {"LinearCondition"},
-    "calculus": {"SeparableValues", "JointValues", "PotentialValues", "Collocation", "Known", "LinearParts", "_Affine"}
-    | {"FixedCoefficients"},
+    "calculus": {"SeparableValues", "JointValues", "PotentialValues", "Collocation", "LinearParts", "_Affine"}
+    | {"FixedCoefficients", "Piece", "TermData"},
     "nn": {"Activation", "ModelConfig", "RepeatedValues", "OperatorNetwork"},
     "problems": {"Figure"},
 }

@@ -60,6 +60,6 @@ def _sentence(error: Exception) -> str:
     lines = str(error).splitlines() or [""]
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    if isinstance(error, ValueError | OSError | Diverged):
+    if isinstance(error, ValueError | OSError | ImportError | Diverged):
         return lines[0] or type(error).__name__
     return f"{type(error).__name__}: {lines[0]} (this is unexpected; --debug shows where it comes from)"

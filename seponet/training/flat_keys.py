@@ -28,8 +28,11 @@ PATHS = {
 }
 """Where a flat key of [train] stands now."""
 
-REMOVED = {"average": 0.0, "causality": 0.0}
-"""Settings that no recipe used, with the value that switched them off: so they are ignored, otherwise refused."""
+REMOVED = {"average": 0.0, "causality": 0.0, "rows": 0}
+"""Settings that are gone, with the value that switched them off: so they are ignored, otherwise refused.
+
+No recipe used them; `rows` of a slab are counted in points now (`slab`).
+"""
 
 TABLES = ("sampling", "loss", "optimizer", "rollout")
 

@@ -23,7 +23,7 @@ from .progress import Reporter
 from .recipe import Recipe
 from .state import Record, TrainState
 from .step import TrainStep
-from .whitening import _whitened
+from .whitening import whitened
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None =
     model = build(problem, recipe.model, key=for_model)
     slab = config.slab or choose_slab(model, config.functions)
     if config.whitening != "none":
-        model = _whitened(model, config, for_whitening)
+        model = whitened(model, config, for_whitening)
     return TrainStep(model, config, slab, for_steps, data)
 
 

@@ -117,7 +117,7 @@ def scale_modes(
     return eqx.tree_at(lambda m: m.whitening, model, scaling, is_leaf=lambda leaf: leaf is None)
 
 
-def _whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> OperatorNetwork:
+def whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> OperatorNetwork:
     """Whitening by the average over a sample of functions, with the weights of the loss."""
     if not model.has_fixed_basis:
         raise ValueError(
