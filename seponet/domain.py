@@ -1,4 +1,4 @@
-"""The box on which an equation holds: named axes, each an interval or a circle."""
+"""The box on which an equation holds: named axes, each an interval or periodic."""
 
 import re
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ class Domain:
     axes: tuple[tuple[str, Interval], ...]
 
     def __init__(self, **axes: Interval | tuple[float, float]) -> None:
-        made: list[tuple[str, Interval]] = []
+        intervals: list[tuple[str, Interval]] = []
         for name, axis in axes.items():
             if "_" in name:
                 raise ValueError(f"an axis name must have no underscore (`s_x` is a derivative); got {name!r}")
@@ -63,8 +63,8 @@ class Domain:
                         f"got {axis!r}"
                     ) from None
                 axis = Interval(float(lower), float(upper))
-            made.append((name, axis))
-        object.__setattr__(self, "axes", tuple(made))
+            intervals.append((name, axis))
+        object.__setattr__(self, "axes", tuple(intervals))
         for name in self.names:
             if _tokens(name, tuple(n for n in self.names if n != name)) is not None:
                 raise ValueError(
@@ -77,8 +77,8 @@ class Domain:
         return tuple(name for name, _ in self.axes)
 
     def axis(self, name: str) -> Interval:
-        for known, axis in self.axes:
-            if known == name:
+        for candidate, axis in self.axes:
+            if candidate == name:
                 return axis
         raise ValueError(f"there is no axis {name!r}; the axes are {', '.join(self.names) or 'none'}")
 

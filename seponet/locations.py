@@ -59,16 +59,16 @@ class Grid(eqx.Module):
 
     def rows(self, start: Array | int, size: int, axis: int = 0) -> "Grid":
         """The slab of `size` consecutive points along an axis."""
-        own = jax.lax.dynamic_slice_in_dim(self.points[axis], start, size)
-        return Grid(self.names, (*self.points[:axis], own, *self.points[axis + 1 :]))
+        slab = jax.lax.dynamic_slice_in_dim(self.points[axis], start, size)
+        return Grid(self.names, (*self.points[:axis], slab, *self.points[axis + 1 :]))
 
     def pad(self, count: int, axis: int = 0) -> "Grid":
-        """With the last point along an axis repeated `count` times."""
-        own = jnp.pad(self.points[axis], (0, count), mode="edge")
-        return Grid(self.names, (*self.points[:axis], own, *self.points[axis + 1 :]))
+        """The grid with its last point along an axis repeated `count` times, so that slabs of one size cover it."""
+        padded = jnp.pad(self.points[axis], (0, count), mode="edge")
+        return Grid(self.names, (*self.points[:axis], padded, *self.points[axis + 1 :]))
 
     def mesh(self) -> "Points":
-        """The same places as scattered points, the last axis running fastest."""
+        """The same locations as scattered points, the last axis running fastest."""
         mesh = jnp.meshgrid(*self.points, indexing="ij")
         return Points(self.names, tuple(m.reshape(-1) for m in mesh))
 
@@ -93,6 +93,7 @@ class Points(eqx.Module):
     def spread(
         self, values: Float[Array, "functions points"], axes: tuple[str, ...]
     ) -> Float[Array, "functions points"]:
+        """`values` as they are: at scattered points every function has one axis, however many it depends on."""
         return values
 
     def coordinate(self, name: str) -> Float[Array, "1 points"]:
@@ -112,4 +113,4 @@ class Points(eqx.Module):
 Location = Grid | Points
 
 Evaluable = Callable[[Location, MultiIndex], Array]
-"""A batch of functions: where, which derivative -> `[functions, ...]`."""
+"""A batch of functions: (location, multi-index of the derivative) -> `[functions, ...]`."""

@@ -28,7 +28,7 @@ class Basis:
 
     **Arguments:**
 
-    - `axis`: the interval or circle on which the functions live.
+    - `axis`: the interval or periodic axis on which the functions live.
     - `size`: how many functions.
     """
 
@@ -50,10 +50,11 @@ class Basis:
 
     @abstractmethod
     def evaluate(self, points: Any, order: int, xp: ModuleType) -> Any:
-        """Values and derivatives in the array module of `points`."""
+        """Values and derivatives `[order + 1, n, size]` at `points` `[n]`, computed by the array module `xp`."""
 
     def __call__(self, points: Float[Array, " n"], order: int = 0) -> Float[Array, "orders n size"]:
-        """d^m f_k / dx^m for m = 0..order. Points known while tracing are tabulated, and cost a program nothing."""
+        """d^m f_k / dx^m for m = 0..order. Points that are constants of a traced program are tabulated in float64, and
+        cost the program nothing."""
         if not isinstance(points, Tracer):
             with jax.ensure_compile_time_eval():
                 dtype = jnp.asarray(points).dtype
@@ -61,7 +62,7 @@ class Basis:
         return self.evaluate(points, order, jnp)
 
     def table(self, points: Float64[np.ndarray, " n"], order: int = 0) -> Float64[np.ndarray, "orders n size"]:
-        """The same in NumPy float64."""
+        """What a call returns, `[order + 1, n, size]`, in NumPy float64."""
         return self.evaluate(points, order, np)
 
 

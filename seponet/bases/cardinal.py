@@ -1,4 +1,4 @@
-"""The trigonometric cardinal functions: a basis whose coefficients are values on a uniform grid of a circle."""
+"""The trigonometric cardinal functions: a basis whose coefficients are values on a uniform grid of a periodic axis."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,10 +13,11 @@ from .trigonometric import Fourier
 
 @dataclass(frozen=True)
 class TrigonometricCardinal(Combined):
-    r"""$D_j(x) = \frac{1}{n} \sum_{|k| < n/2} e^{2 \pi i k (x - x_j) / L}$ for the uniform nodes $x_j$ of a circle.
+    r"""$D_j(x) = \frac{1}{n} \sum_{|k| < n/2} e^{2 \pi i k (x - x_j) / L}$ for the uniform nodes $x_j$ of an axis.
 
-    A sum of the $D_j$ is the trigonometric interpolant of its coefficients, so the core of a decoder over nodal bases
-    is a field on a grid. Of an even number of nodes the sawtooth that has no derivative there is left out.
+    The axis is periodic, of length L. A sum of the $D_j$ is the trigonometric interpolant of its coefficients, so the
+    core of a decoder over nodal bases is a field on a grid. On an even number of nodes the mode k = n/2, which has no
+    derivative there, is left out.
     """
 
     nodal: ClassVar[bool] = True

@@ -60,20 +60,21 @@ class Orthonormal(Combined):
 @functools.cache
 def _orthonormal(basis: Orthonormal) -> Float64[np.ndarray, "raw size"]:
     if basis.family is Fourier and not basis.traces:
-        # It is so already; rounding would turn cosines and sines of equal energy into each other.
+        # It is orthonormal already, and rounding would mix the cosine and the sine of equal energy.
         return np.eye(basis.size)
-    # A rank can grow with the number of raw functions (a second derivative sees no linear function), at most to the
-    # number of traces.
+    # The rank of the traces can grow with the number of raw functions (a second derivative sees no linear function),
+    # at most to the number of traces, so this ends.
     count, null = basis.size, _null_space(basis, basis.size)
     while null.shape[1] < basis.size:
         count += basis.size - null.shape[1]
         null = _null_space(basis, count)
-    # Exact for polynomials, and converged for the highest sine.
+    # As many nodes as are exact for products of the polynomials, and converged for the highest sine.
     points, weights = gauss(basis.axis, 2 * count + 20)
     values = basis.family(basis.axis, count).table(points, 1) @ null
     mass, stiffness = np.swapaxes(values, 1, 2) @ (weights[:, None] * values)
     _, rotation = scipy.linalg.eigh(stiffness, mass)
     matrix = null @ rotation
+    # Eigenvectors are unique up to their sign: the largest entry is made positive, so that the basis is reproducible.
     largest = np.argmax(np.abs(matrix), axis=0)
     return matrix * np.sign(matrix[largest, np.arange(basis.size)])
 
@@ -86,7 +87,7 @@ def _null_space(basis: Orthonormal, count: int) -> np.ndarray:
     for trace in basis.traces:
         weights = np.array(trace.weights)
         everywhere = np.abs(raw.table(np.linspace(basis.axis.lower, basis.axis.upper, 4 * count + 1), trace.order))
-        # Relative to what the functional could see elsewhere on the axis: the sines' own zeros count as zero.
+        # Relative to the functional's size elsewhere on the axis, so that the rounded zeros of sines count as zero.
         size = np.abs(weights) @ everywhere.max(axis=(1, 2))
         rows.append(weights @ raw.table(np.array([trace.at]), trace.order)[:, 0] / size)
     _, singular, right = np.linalg.svd(np.array(rows))

@@ -73,7 +73,7 @@ class Legendre(_Polynomial):
 
 @dataclass(frozen=True)
 class Chebyshev(_Polynomial):
-    """T_n(xi), n = 0..size-1: of size one, equally good at every place, not L2-orthogonal."""
+    """T_n(xi), n = 0..size-1: bounded by one, equally good all along the axis, not L2-orthogonal."""
 
     def recurrence(self, n: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         # From T_n^(m) = 2^(m-1) (m-1)! n C_{n-m}^(m); for m = 0 the usual recurrence, begun by T_1 = xi T_0.

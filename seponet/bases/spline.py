@@ -17,10 +17,10 @@ from .base import Basis
 
 @dataclass(frozen=True)
 class Spline(Basis):
-    """The B-splines that interpolate at given points with not-a-knot ends: each is a polynomial between knots.
+    """B-splines whose knots are those of not-a-knot interpolation at given points: polynomials between the knots.
 
-    Their tables hold, for each knot interval, the Taylor coefficients of the `degree + 1` splines that live there.
-    Outside the axis the last polynomials continue.
+    Their tables hold, for each knot interval, the Taylor coefficients of the `degree + 1` splines that don't vanish
+    there. Outside the axis the last polynomials continue.
 
     **Arguments:**
 
@@ -35,7 +35,7 @@ class Spline(Basis):
 
     @classmethod
     def through(cls, axis: Interval, points: tuple[float, ...]) -> "Spline":
-        """Quintic, or cubic if there are fewer than six points."""
+        """The quintic splines for interpolation at `points`; cubic ones if there are fewer than six."""
         return cls(axis, len(points), points, 5 if len(points) >= 6 else 3)
 
     def interpolate(self, values: Float64[np.ndarray, "n *rest"]) -> Float64[np.ndarray, "size *rest"]:
@@ -46,14 +46,14 @@ class Spline(Basis):
         starts, widths, local = _pieces(self)
         cell = xp.clip(xp.searchsorted(xp.asarray(starts, points.dtype), points, side="right") - 1, 0, len(starts) - 1)
         width = xp.asarray(widths, points.dtype)[cell]
-        place = (points - xp.asarray(starts, points.dtype)[cell]) / width
+        fraction = (points - xp.asarray(starts, points.dtype)[cell]) / width
         taylor = xp.asarray(local, points.dtype)[cell]
         derivatives = []
         for m in range(order + 1):
             values = xp.zeros_like(taylor[:, :, 0])
             for power in range(self.degree, m - 1, -1):
                 falling = float(np.prod(np.arange(power - m + 1, power + 1)))
-                values = values * place[:, None] + falling * taylor[:, :, power]
+                values = values * fraction[:, None] + falling * taylor[:, :, power]
             derivatives.append(values / width[:, None] ** m)
         # Spline number cell + j is the j-th of its cell.
         columns = cell[:, None] + xp.arange(self.degree + 1)[None]

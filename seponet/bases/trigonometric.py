@@ -11,11 +11,11 @@ from .base import Basis
 
 
 class _Trigonometric(Basis):
-    """sqrt(2/L) cos(2 pi f_k (x - lower) / L - q_k pi/2): f_k cycles per axis, late by q_k quarter turns."""
+    """sqrt(2/L) cos(2 pi f_k (x - lower) / L - q_k pi/2): f_k periods on the axis, late by q_k quarter periods."""
 
     @abstractmethod
     def cycles(self) -> tuple[np.ndarray, np.ndarray]:
-        """f_k and q_k."""
+        """The numbers of periods f_k and the phases q_k, `[size]` each."""
 
     def evaluate(self, points: Any, order: int, xp: ModuleType) -> Any:
         cycles, quarters = self.cycles()
