@@ -48,26 +48,27 @@ class Bumps(Space):
     def draw(self, key: PRNGKeyArray, n: int) -> dict[str, Float[Array, "n count ..."]]:
         ranges = {"amplitude": self.amplitude, "sharpness": self.sharpness, "centre": self.centre}
         counts = {"amplitude": self.count, "sharpness": self.count, "centre": self.count * len(self.domain)}
-        drawn = {
+        parameters = {
             name: jax.random.uniform(key, (n, counts[name]), minval=low, maxval=high)
             for (name, (low, high)), key in zip(ranges.items(), jax.random.split(key, 3), strict=True)
         }
-        return drawn | {"centre": drawn["centre"].reshape(n, self.count, len(self.domain))}
+        return parameters | {"centre": parameters["centre"].reshape(n, self.count, len(self.domain))}
 
     def evaluate(self, parameters: dict[str, Array], where: Location, alpha: MultiIndex) -> Float[Array, "n *places"]:
-        w, centres = parameters["sharpness"], jnp.moveaxis(parameters["centre"], 2, 0)
+        sharpness, centres = parameters["sharpness"], jnp.moveaxis(parameters["centre"], 2, 0)
         factors = [
-            _gaussian(x, w[..., None], c[..., None], order_along(alpha, name))
+            _gaussian(x, sharpness[..., None], c[..., None], order_along(alpha, name))
             for name, x, c in zip(where.names, where.points, centres, strict=True)
         ]
         factors[0] = parameters["amplitude"][..., None] * factors[0]
         if not isinstance(where, Grid):
             return functools.reduce(jnp.multiply, factors).sum(axis=1)
-        *first, last = factors
-        if not first:
+        # One matrix product sums over the bumps: all axes but the last are its rows.
+        *leading, last = factors
+        if not leading:
             return last.sum(axis=1)
-        n, count = w.shape
-        products = functools.reduce(lambda a, b: (a[..., None] * b[:, :, None]).reshape(n, count, -1), first)
+        n, count = sharpness.shape
+        products = functools.reduce(lambda a, b: (a[..., None] * b[:, :, None]).reshape(n, count, -1), leading)
         values = jnp.einsum("ncx,ncy->nxy", products, last, precision="highest")
         return values.reshape(n, *where.shape)
 

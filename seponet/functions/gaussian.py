@@ -19,7 +19,7 @@ TAIL = 1e-10
 
 @dataclass(frozen=True)
 class KarhunenLoeve(Combined):
-    """The leading eigenfunctions of f -> int exp(-|x - x'|^2 / (2 l^2)) f(x') dx', L2-orthonormal."""
+    """The leading eigenfunctions of f -> int exp(-|x - x'|^2 / (2 l^2)) f(x') dx' on an interval, L2-orthonormal."""
 
     length_scale: float
 
@@ -37,7 +37,7 @@ class KarhunenLoeve(Combined):
 
     @classmethod
     def truncated(cls, axis: Interval, length_scale: float) -> "KarhunenLoeve":
-        """As many functions as miss no more than the share `TAIL` of the variance."""
+        """The fewest eigenfunctions that miss no more than the share `TAIL` of the variance."""
         eigenvalues = _eigenfunctions(axis, length_scale)[1]
         # The kernel is one on the diagonal, so its eigenvalues sum to the length.
         missed = axis.length - np.cumsum(eigenvalues)
@@ -54,6 +54,7 @@ def _eigenfunctions(axis: Interval, length_scale: float) -> tuple[np.ndarray, np
     tested = weights[:, None] * Legendre(axis, size).table(points)[0]
     eigenvalues, vectors = np.linalg.eigh(tested.T @ kernel @ tested)
     eigenvalues, vectors = np.maximum(eigenvalues[::-1], 0), vectors[:, ::-1]
+    # Eigenvectors are unique up to their sign: the largest entry is made positive, so that samples are reproducible.
     largest = np.argmax(np.abs(vectors), axis=0)
     return vectors * np.sign(vectors[largest, np.arange(size)]), eigenvalues
 
@@ -66,14 +67,14 @@ class GaussianField(Expansion):
 
     The kernel is a product, so its Karhunen-Loeve expansion is a product of 1-D ones: sampling scales normal numbers,
     evaluation is a matrix product, derivatives are exact. The expansion keeps all but 1e-10 of the variance on each
-    axis. The covariance is then right to 1e-8, and the variance of the second derivative, which the neglected modes
-    matter more to, to 3e-7, but for 3e-4 at the very ends of an axis.
+    axis. The covariance is then right to 1e-8, and the variance of the second derivative, in which the neglected modes
+    weigh more, to 3e-7, but for 3e-4 at the very ends of an axis.
 
     **Arguments:**
 
     - `domain`: its axes, all intervals. A periodic field is a `SpectralField`.
     - `length_scale`: l, one for all axes or one for each.
-    - `variance`: of the values.
+    - `variance`: E[u(x)^2], the same everywhere.
     """
 
     domain: Domain
@@ -81,10 +82,10 @@ class GaussianField(Expansion):
     variance: float = 1.0
 
     def __post_init__(self) -> None:
-        circles = [name for name, axis in self.domain.axes if axis.periodic]
-        if circles or not len(self.domain):
+        periodic = [name for name, axis in self.domain.axes if axis.periodic]
+        if periodic or not len(self.domain):
             raise ValueError(
-                f"a GaussianField needs one or more axes that are intervals; got {circles or 'none'}. "
+                f"a GaussianField needs one or more axes that are intervals; got {periodic or 'none'}. "
                 "Use SpectralField on periodic axes."
             )
         if len(self.length_scales) != len(self.domain) or min(self.length_scales) <= 0:

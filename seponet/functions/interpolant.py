@@ -1,4 +1,4 @@
-"""Functions that were given, not drawn: interpolants of values on a grid."""
+"""Interpolants of values on a grid: functions that a user gives, where a space would draw them."""
 
 import functools
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ from .space import Functions, Space, expand
 
 @dataclass(frozen=True)
 class Interpolant(Space):
-    """The space of given functions, as coefficients `[functions, *components, *sizes]` of one basis for each axis.
+    """The space of interpolants, with coefficients `[functions, *components, *sizes]` of one basis for each axis.
 
-    It equals any other one on the same grid, so new data of a known shape meet a program that is already compiled.
+    It holds no values, so it equals any other one on the same grid: new data of the same shape are given to a program
+    that is compiled already.
     """
 
     domain: Domain
@@ -35,7 +36,7 @@ class Interpolant(Space):
 
 
 def interpolate(space: Space, values: Float[Array | np.ndarray, "functions *_"]) -> Functions:
-    """The functions with the given values on a uniform grid, for one of a problem's inputs.
+    """The functions through `values` on a uniform grid (see `Space.sensors`), for one of a problem's inputs.
 
     Linear in `values` and written in JAX for JAX arrays, so it may be differentiated and compiled.
     """
@@ -54,6 +55,7 @@ def interpolate(space: Space, values: Float[Array | np.ndarray, "functions *_"])
 
 @functools.cache
 def _cardinal(line: Domain, count: int) -> tuple[Basis, np.ndarray]:
-    """The coefficients of the functions that are one at one point and zero at the others, `[points, size]`."""
+    """The basis of one axis, and the coefficients `[points, size]` of its cardinal functions: one at one point, zero at
+    the others."""
     space = Sampled(line, np.eye(count))
     return space.bases[0], space.coefficients

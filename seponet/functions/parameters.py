@@ -1,4 +1,4 @@
-"""Random numbers as functions of nothing: parameters of an equation."""
+"""Random numbers, as functions that depend on no axis: parameters of an equation."""
 
 import math
 from collections.abc import Iterable

@@ -25,7 +25,8 @@ class Positive(Space):
 
     - `base`: the space of v; scalar valued.
     - `floor`: the minimum of u.
-    - `resolution`: the number of grid points an axis; by default 257, 129 and 33 in one, two and more dimensions.
+    - `resolution`: the number of grid points along each axis; by default 257, 129 and 33 in one, two and more
+        dimensions.
     """
 
     base: Space
@@ -64,14 +65,14 @@ def _line_minimum(space: Space, parameters: Any, resolution: int) -> Float[Array
     jet = [space.evaluate(parameters, grid, multi_index(**{name: m})) for m in range(5)]
     lowest = jnp.argmin(jet[0], axis=1)
     v, v1, v2, v3, v4 = (jnp.take_along_axis(d, lowest[:, None], axis=1)[:, 0] for d in jet)
-    # A minimum at an end stays on the axis.
-    first, last = (-step, step) if axis.periodic else (axis.lower - x[lowest], axis.upper - x[lowest])
+    # The search stays within one grid step, and on the axis if the lowest point is an end of it.
+    left, right = (-step, step) if axis.periodic else (axis.lower - x[lowest], axis.upper - x[lowest])
     shift = jnp.zeros_like(v)
     for _ in range(4):
         slope = v1 + shift * (v2 + shift * (v3 / 2 + shift * v4 / 6))
-        bend = v2 + shift * (v3 + shift * v4 / 2)
-        newton = shift - slope / jnp.where(bend > 0, bend, jnp.inf)
-        shift = jnp.clip(newton, jnp.maximum(first, -step), jnp.minimum(last, step))
+        curvature = v2 + shift * (v3 + shift * v4 / 2)
+        newton = shift - slope / jnp.where(curvature > 0, curvature, jnp.inf)
+        shift = jnp.clip(newton, jnp.maximum(left, -step), jnp.minimum(right, step))
     refined = v + shift * (v1 + shift * (v2 / 2 + shift * (v3 / 6 + shift * v4 / 24)))
-    # Where the polynomial has no minimum nearby the grid's is the better one.
+    # Where the polynomial has no minimum nearby, the lowest grid value is the better one.
     return jnp.minimum(v, refined)

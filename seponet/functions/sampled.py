@@ -17,11 +17,11 @@ from .space import Functions, Space, expand
 
 
 class Sampled(Space):
-    """Functions through given values: trigonometric interpolation on periodic axes, quintic splines on intervals.
+    """Interpolants of data: trigonometric interpolation on periodic axes, quintic splines on intervals.
 
-    An interpolant of smooth data with spacing h is right to h^6 and its m-th derivative to h^(6-m); on a circle to
-    every power of h. (Four or five points make a cubic spline.) Drawing a sample picks functions at random, with
-    replacement; `functions()` is the batch of all of them. The data become constants of a compiled sampler.
+    An interpolant of smooth data with spacing h is right to h^6 and its m-th derivative to h^(6-m); on a periodic
+    axis to every power of h. (Four or five points make a cubic spline.) Drawing a sample picks functions at random,
+    with replacement; `functions()` is the batch of all of them. The data become constants of a compiled sampler.
 
     ```python
     space = Sampled(Domain(x=(0, 1)), values)                    # values [functions, n], uniform, both ends included
@@ -32,9 +32,9 @@ class Sampled(Space):
 
     - `domain`: its axes.
     - `values`: `[functions, n_1, .., n_d]`, or `[functions, components, n_1, .., n_d]`.
-    - `coordinates`: for each axis its points, increasing. Intervals must be covered from end to end; on a circle the
-        points must be uniform, and the end that repeats the beginning may be given or left out. By default the points
-        are uniform: with both ends on an interval, without the upper end on a circle.
+    - `coordinates`: for each axis its points, increasing. Intervals must be covered from end to end. On a periodic axis
+        the points must be uniform, and the end that repeats the beginning may be given or left out. By default the
+        points are uniform: with both ends on an interval, without the upper end on a periodic axis.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class Sampled(Space):
                 f"got the shape {data.shape}"
             )
         if not np.all(np.isfinite(data)):
-            place = tuple(int(i) for i in np.argwhere(~np.isfinite(data))[0])
-            raise ValueError(f"values must be finite; got {data[place]} at index {place}: drop or repair that function")
+            index = tuple(int(i) for i in np.argwhere(~np.isfinite(data))[0])
+            raise ValueError(f"values must be finite; got {data[index]} at index {index}: drop or repair that function")
         self.domain = domain
         self.components = data.shape[1] if data.ndim > rank else None
         unknown = sorted(set(coordinates or ()) - set(domain.names))
@@ -71,7 +71,7 @@ class Sampled(Space):
         self.coefficients: Float64[np.ndarray, "..."] = data
 
     def functions(self) -> Functions:
-        """All the given functions."""
+        """The batch of all functions in the data."""
         return Functions(self, jnp.asarray(self.coefficients, float))
 
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n *sizes"]:
@@ -124,7 +124,7 @@ def _fit_circle(name: str, axis: Interval, points: np.ndarray, values: np.ndarra
             f"the coordinates of the periodic axis {name!r} must be uniform and go once round, "
             f"with the spacing {axis.length / n:.6g}; resample the data"
         )
-    # From the first point on, so that the highest cosine of an even number of points doesn't vanish on them.
+    # The basis starts at the first point, so that the highest cosine of an even number of points is not zero on them.
     basis = Fourier(Periodic(start, start + axis.length), n)
     nodes = start + axis.length * np.arange(n) / n
     return basis, np.tensordot(np.linalg.inv(basis.table(nodes)[0]), values, 1)

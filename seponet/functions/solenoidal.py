@@ -29,20 +29,20 @@ class SolenoidalField(Space):
 
     $$p(k) \propto k^{-1} \exp(-2 (\ln k - \ln \text{peak} - 1/4)^2),$$
 
-    and 1/k shares it among the wave vectors of that length. In the plane a projected mode has one amplitude left, so
-    the same field is had from a stream function whose coefficients in the orthonormal Fourier basis are independent,
+    and 1/k shares it among the wavevectors of that length. In the plane a projected mode has one amplitude left, so
+    the same field comes from a stream function whose coefficients in the orthonormal Fourier basis are independent,
     normal, with deviations a(k) / k. Each field is then scaled so that its maximum over a uniform grid is `max_speed`;
     between the points of the 128 x 128 grid the speed may exceed it by 3e-3.
 
-    k counts waves: $k = |\kappa| \sqrt{L_x L_y} / 2 \pi$, the angular wavenumber itself on $[0, 2\pi]^2$.
+    k is the wavenumber in periods, $k = |\kappa| \sqrt{L_x L_y} / 2 \pi$: equal to the angular one on $[0, 2\pi]^2$.
 
     **Arguments:**
 
     - `domain`: two periodic axes. The components are along them, in this order.
-    - `max_speed`: of every field.
+    - `max_speed`: the largest speed of every field.
     - `peak`: the mode of p.
     - `modes`: the highest wavenumber on each axis. By default each misses 1e-10 of the energy (26 for `peak=3`).
-    - `resolution`: points an axis of the grid on which the speed is measured.
+    - `resolution`: the number of points along each axis of the grid on which the speed is measured.
     """
 
     domain: Domain
@@ -71,11 +71,11 @@ class SolenoidalField(Space):
 
     @property
     def deviations(self) -> Float64[np.ndarray, "size size"]:
-        """Of the coefficients of the stream function before the scaling to the maximum speed."""
+        """The standard deviations of the stream function's coefficients, before the scaling to the maximum speed."""
         return _deviations(self)
 
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n size size"]:
-        """The coefficients of the stream function."""
+        """The coefficients of `n` stream functions, scaled so that each velocity has the maximum speed."""
         coefficients = normal(key, n, self.deviations)
         grid = self.sensors(self.resolution)
 
@@ -93,16 +93,18 @@ class SolenoidalField(Space):
         return jnp.stack([along, -across])
 
     def fit(self, values: Float[Array, "2 n *grid"]) -> Functions:
-        """The divergence-free part without mean: its stream function has the vorticity of `values`."""
+        """The divergence-free part of `values` without its mean: its stream function solves
+        -Laplacian psi = vorticity of `values`."""
         (along, across), (x, y) = (project(v, self.bases) for v in values), (_slope(basis) for basis in self.bases)
         d_x, d_y = (jnp.asarray(d, values.dtype) for d in (x, y))
-        turn = jnp.einsum("ij,njk->nik", d_x, across, precision="highest")
-        turn = turn - jnp.einsum("ij,nkj->nki", d_y, along, precision="highest")
-        return Functions(self, turn * jnp.asarray(self.inverse_laplacian, values.dtype)[None])
+        vorticity = jnp.einsum("ij,njk->nik", d_x, across, precision="highest")
+        vorticity = vorticity - jnp.einsum("ij,nkj->nki", d_y, along, precision="highest")
+        return Functions(self, vorticity * jnp.asarray(self.inverse_laplacian, values.dtype)[None])
 
     @property
     def inverse_laplacian(self) -> Float64[np.ndarray, "size size"]:
-        """Of minus the Laplacian, on coefficients; zero for the constant."""
+        """The inverse of minus the Laplacian on the coefficients of the stream function, 1/|k|^2 for each; zero for the
+        constant, which no velocity depends on."""
         sizes = self.deviations.shape
         axes = (axis for _, axis in self.domain.axes)
         square = np.add.outer(*(eigenvalues(axis, n // 2) for axis, n in zip(axes, sizes, strict=True)))
@@ -111,7 +113,7 @@ class SolenoidalField(Space):
 
 @functools.cache
 def _slope(basis: Fourier) -> Float64[np.ndarray, "size size"]:
-    """The derivative, on coefficients."""
+    """The matrix of d/dx on coefficients, exact since the derivatives of the functions lie in their span."""
     points, weights = quadrature(basis.axis, basis.size)
     values, slopes = basis.table(points, 1)
     return (weights[:, None] * values).T @ slopes
@@ -122,8 +124,8 @@ def _deviations(space: SolenoidalField) -> np.ndarray:
     axes = tuple(axis for _, axis in space.domain.axes)
     unit = np.sqrt(axes[0].length * axes[1].length) / (2 * np.pi)
     # Beyond 20 peaks lies less than 1e-15 of the energy.
-    largest = [int(np.ceil(20 * max(space.peak, 1) * axis.length / (2 * np.pi * unit))) for axis in axes]
-    counts = tuple(largest) if space.modes is None else (space.modes, space.modes)
+    highest = [int(np.ceil(20 * max(space.peak, 1) * axis.length / (2 * np.pi * unit))) for axis in axes]
+    counts = tuple(highest) if space.modes is None else (space.modes, space.modes)
     k = unit * np.sqrt(functools.reduce(np.add.outer, map(eigenvalues, axes, counts)))
     varying = k > 0
     k = np.where(varying, k, 1)

@@ -26,7 +26,7 @@ class Space(ABC):
 
     The order of components: what users give and what files hold (arrays, `Sampled`, parameters, test sets) has the
     functions first, then the components, then the axes. What is evaluated (`evaluate`, `Functions`, `as_callable`, and
-    `fit` on the way back) has the components first of all, so that `u[0]` in an equation is the first component.
+    the values that `fit` takes) has the components first of all, so that `u[0]` in an equation is the first component.
     """
 
     domain: Domain
@@ -38,7 +38,9 @@ class Space(ABC):
 
     @abstractmethod
     def evaluate(self, parameters: PyTree[Array], where: Location, alpha: MultiIndex) -> Float[Array, "..."]:
-        """The derivative `alpha` on the space's own axes, in order: `[n, *where.shape]`, components leading."""
+        """The derivative `alpha` of the functions at a location that has the space's axes, in their order.
+
+        **Returns:** `[n, *where.shape]`; components, if any, lead."""
 
     def sample(self, key: PRNGKeyArray, n: int) -> "Functions":
         """Draw `n` functions; deterministic in the key, and may be called in a `jit`."""
@@ -46,21 +48,21 @@ class Space(ABC):
 
     def fit(self, values: Float[Array, "..."]) -> "Functions":
         """The functions of this space that are nearest to values `[n, *grid]` on a uniform grid (see `sensors`);
-        components lead. The way back from a solution to an input."""
+        components lead. So the state at the end of one window of time becomes the input of the next."""
         raise ValueError(
             f"a {type(self).__name__} is not a linear expansion, so values on a grid can't be mapped into it; use a "
             "space like SpectralField or SolenoidalField, or give it a method `fit`"
         )
 
     def sensors(self, counts: int | Mapping[str, int]) -> Grid:
-        """A uniform grid: with both ends on an interval, without the duplicate end on a circle."""
+        """A uniform grid: with both ends on an interval, without the duplicate end on a periodic axis."""
         points = {}
         for name, axis in self.domain.axes:
             count = counts if isinstance(counts, int) else counts.get(name)
             if count is None or count < 2:
                 raise ValueError(f"axis {name!r} needs a number of sensors of at least 2; got {count}")
             points[name] = np.linspace(axis.lower, axis.upper, count, endpoint=not axis.periodic)
-        # Known while tracing, so that bases tabulate them rather than compute in the compiled program.
+        # The points are constants of a traced program, so that bases are tabulated rather than computed in it.
         with jax.ensure_compile_time_eval():
             return Grid.of(self.domain, {name: jnp.asarray(p) for name, p in points.items()})
 
@@ -97,8 +99,8 @@ class Functions(eqx.Module):
                 f"got {', '.join(where.names) or 'none'}"
             )
         foreign = any(name not in axes for name, _ in alpha)
-        own = type(where)(axes, tuple(where[name] for name in axes))
-        values = self.space.evaluate(self.parameters, own, () if foreign else alpha)
+        location = type(where)(axes, tuple(where[name] for name in axes))
+        values = self.space.evaluate(self.parameters, location, () if foreign else alpha)
         if foreign:
             values = jnp.zeros_like(values)
         if isinstance(where, Points):
@@ -136,7 +138,8 @@ class Expansion(Space):
 
 
 def project(values: Float[Array, "n *grid"], bases: tuple[Basis, ...]) -> Float[Array, "n *sizes"]:
-    """The coefficients of the expansion nearest to values on a uniform grid; functions too fine for it get none."""
+    """The coefficients of the expansion nearest to values on a uniform grid; basis functions that are too fine for the
+    grid get zero."""
     for basis, count in zip(bases, values.shape[1:], strict=True):
         matrix = jnp.asarray(_nearest(basis, count), values.dtype)
         # Contracts the first remaining axis of the grid and appends the basis, so the axes end up in order.
@@ -146,19 +149,20 @@ def project(values: Float[Array, "n *grid"], bases: tuple[Basis, ...]) -> Float[
 
 @functools.cache
 def _nearest(basis: Basis, count: int) -> Float64[np.ndarray, "size count"]:
-    """Least squares over as many of the first functions as the points can tell apart."""
+    """The matrix of least squares, from values at `count` uniform points to coefficients, over as many of the first
+    functions as the points can tell apart."""
     axis = basis.axis
     table = basis.table(np.linspace(axis.lower, axis.upper, count, endpoint=not axis.periodic))[0]
-    # The highest wave of an even number of points on a circle has no phase there.
-    known = min(count - (axis.periodic and count % 2 == 0), basis.size)
-    while np.linalg.cond(table[:, :known]) > 1e3:
-        known -= 1
-    return np.pad(np.linalg.pinv(table[:, :known]), ((0, basis.size - known), (0, 0)))
+    # On an even number of points of a periodic axis the sine of the highest mode vanishes, so its phase is unseen.
+    resolved = min(count - (axis.periodic and count % 2 == 0), basis.size)
+    while np.linalg.cond(table[:, :resolved]) > 1e3:
+        resolved -= 1
+    return np.pad(np.linalg.pinv(table[:, :resolved]), ((0, basis.size - resolved), (0, 0)))
 
 
 def normal(key: PRNGKeyArray, n: int, deviations: Float64[np.ndarray, "*sizes"]) -> Float[Array, "n *sizes"]:
-    """Independent normal numbers with the given standard deviations, `n` of each."""
-    # Drawn flat: the generator takes up to ten times longer to compile for arrays of three axes.
+    """Independent normal numbers `[n, *sizes]` with the standard deviations `deviations`."""
+    # Drawn as one flat array: the generator takes up to ten times longer to compile for arrays of three axes.
     numbers = jnp.asarray(deviations.reshape(1, -1)) * jax.random.normal(key, (n, deviations.size))
     return numbers.reshape(n, *deviations.shape)
 
@@ -171,15 +175,15 @@ def expand(
     The bases are in the order of the axes of `where`; components, if any, lead in the result.
     """
     if coefficients.ndim > 1 + len(bases):
-        n, c, *sizes = coefficients.shape
-        flat = expand(jnp.swapaxes(coefficients, 0, 1).reshape(c * n, *sizes), bases, where, alpha)
-        return flat.reshape(c, n, *flat.shape[1:])
+        n, components, *sizes = coefficients.shape
+        flat = expand(jnp.swapaxes(coefficients, 0, 1).reshape(components * n, *sizes), bases, where, alpha)
+        return flat.reshape(components, n, *flat.shape[1:])
     orders = [order_along(alpha, name) for name in where.names]
     factors = [basis(x, m)[m] for basis, x, m in zip(bases, where.points, orders, strict=True)]
     if isinstance(where, Grid):
         values = coefficients
         for factor in factors:
-            # Contracts the first remaining basis axis and appends the places, so the axes end up in order.
+            # Contracts the first remaining basis axis and appends the points, so the axes end up in order.
             values = jnp.tensordot(values, factor, ((1,), (1,)), precision="highest")
         return values
     products = factors[0]

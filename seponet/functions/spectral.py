@@ -1,4 +1,4 @@
-"""Gaussian fields given by the spectrum of the Laplacian."""
+"""Gaussian random fields whose covariance is a function of the Laplacian."""
 
 import functools
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class SpectralField(Expansion):
     - `domain`: its axes.
     - `sigma`, `tau`, `gamma`: the spectrum. Without `modes`, gamma must exceed half the number of axes.
     - `modes`: the highest wavenumber, one for all axes or one for each. By default all but 1e-12 of the variance is
-        kept, with at most 1024, 64 and 16 wavenumbers an axis in one, two and more dimensions.
+        kept, with at most 1024, 64 and 16 wavenumbers along each axis in one, two and more dimensions.
     """
 
     domain: Domain
@@ -72,7 +72,7 @@ def _spectrum(space: SpectralField) -> tuple[tuple[Basis, ...], np.ndarray]:
         modes = (1024, 64, 16)[min(len(axes), 3) - 1]
     counts = modes if isinstance(modes, tuple) else (modes,) * len(axes)
     eigenvalue = functools.reduce(np.add.outer, map(eigenvalues, axes, counts))
-    # The only zero eigenvalue, on circles alone, is that of the mean.
+    # Only the constant has the eigenvalue zero, and only if all axes are periodic: it is left out.
     shifted = np.where(eigenvalue > 0, eigenvalue + space.tau**2, np.inf)
     deviations = space.sigma * shifted ** (-space.gamma / 2)
     if space.modes is None:
@@ -82,7 +82,7 @@ def _spectrum(space: SpectralField) -> tuple[tuple[Basis, ...], np.ndarray]:
 
 
 def laplacian_basis(axis: Interval, size: int) -> Basis:
-    """The eigenfunctions of the Laplacian: Fourier on a circle, Dirichlet sines on an interval."""
+    """The eigenfunctions of the Laplacian: Fourier on a periodic axis, Dirichlet sines on an interval."""
     return (Fourier if axis.periodic else Sine)(axis, size)
 
 
@@ -92,14 +92,14 @@ def size(axis: Interval, count: int) -> int:
 
 
 def eigenvalues(axis: Interval, count: int) -> Float64[np.ndarray, " size"]:
-    """Of minus the Laplacian, for wavenumbers up to `count`."""
+    """The eigenvalues of minus the Laplacian on one axis, for wavenumbers up to `count`, in the order of its basis."""
     if axis.periodic:
         return (2 * np.pi * ((np.arange(size(axis, count)) + 1) // 2) / axis.length) ** 2
     return (np.pi * np.arange(1, count + 1) / axis.length) ** 2
 
 
 def truncate(variances: Float64[np.ndarray, "*sizes"], axes: tuple[Interval, ...], tail: float) -> tuple[int, ...]:
-    """The wavenumber for each axis beyond which no more than the share `tail` of the variance lies."""
+    """For each axis the wavenumber beyond which no more than the share `tail` of the variance lies."""
     counts = []
     for i, axis in enumerate(axes):
         marginal = variances.sum(axis=tuple(j for j in range(len(axes)) if j != i))
