@@ -21,7 +21,7 @@ RightHandSide = float | int | str | Callable[..., Array]
 and coordinates (`lambda t: jnp.sin(t)`)."""
 
 FacePosition = Mapping[str, float | tuple[float, ...]]
-"""An axis and where on it: `{"t": 0}`, or both ends `{"x": (0, 1)}`."""
+"""The position of a face, an axis and the coordinate there: `{"t": 0}`, or both ends `{"x": (0, 1)}`."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,11 @@ def _linear(
     prefix += f"{condition.order} " if isinstance(condition, Derivative) and condition.order > 1 else ""
     suffix = field if len(vocabulary.fields) > 1 else None
     implied = isinstance(condition, Derivative) and condition.implied
-    made: list[LinearCondition] = []
+    conditions: list[LinearCondition] = []
     for axis, node in _places(condition.at, vocabulary.domain, condition):
         name = prefix + _label(axis, node, suffix)
-        made.append(LinearCondition(name, axis, field, Trace(node, weights), data, implied))
-    return made
+        conditions.append(LinearCondition(name, axis, field, Trace(node, weights), data, implied))
+    return conditions
 
 
 def _data(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
@@ -143,13 +143,13 @@ def _places(at: FacePosition, domain: Domain, condition: Condition) -> list[tupl
         )
     ((axis, nodes),) = at.items()
     interval = domain.axis(axis)
-    found = [float(node) for node in (nodes if isinstance(nodes, tuple | list) else (nodes,))]
-    for node in found:
+    positions = [float(node) for node in (nodes if isinstance(nodes, tuple | list) else (nodes,))]
+    for node in positions:
         if not interval.lower <= node <= interval.upper:
             raise ValueError(
                 f"{axis} = {node:g} lies outside of the axis {axis} from {interval.lower:g} to {interval.upper:g}"
             )
-    return [(axis, node) for node in found]
+    return [(axis, node) for node in positions]
 
 
 def _label(axis: str, node: float, what: str | None) -> str:

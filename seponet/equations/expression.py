@@ -27,7 +27,7 @@ class Expression:
 
     @classmethod
     def parse(cls, function: Callable[..., Array], vocabulary: Vocabulary, label: str) -> "Expression":
-        """Read the argument names of `function`; `label` says in errors whose body it is."""
+        """The expression that the argument names of `function` ask for; `label` says in errors whose body it is."""
         symbols: list[Symbol] = []
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -57,19 +57,19 @@ class Expression:
         By the chain rule, D f(u, u_x, x) = f_u u_x + f_{u_x} u_xx + f_x: a jvp whose tangents are the next derivatives
         of the arguments, which are symbols themselves.
         """
-        moving = [_differentiate(symbol, axis, inputs) for symbol in self.symbols]
-        extra = tuple(dict.fromkeys(m for m in moving if isinstance(m, Symbol) and m not in self.symbols))
+        rates = [_differentiate(symbol, axis, inputs) for symbol in self.symbols]
+        extra = tuple(dict.fromkeys(m for m in rates if isinstance(m, Symbol) and m not in self.symbols))
         symbols = self.symbols + extra
 
         def derivative(*arguments: Array) -> Array:
-            known = dict(zip(symbols, arguments, strict=True))
+            values = dict(zip(symbols, arguments, strict=True))
             primals = arguments[: len(self.symbols)]
             tangents = tuple(
-                known[m] if isinstance(m, Symbol) else jnp.full_like(p, m) for m, p in zip(moving, primals, strict=True)
+                values[m] if isinstance(m, Symbol) else jnp.full_like(p, m) for m, p in zip(rates, primals, strict=True)
             )
             if not primals:
                 return jnp.zeros_like(self.function())
-            # The tangent of an argument may be larger than the argument only through broadcasting.
+            # A jvp wants primals and tangents of one shape, and an argument may lack axes that its derivative has.
             primals = tuple(
                 jnp.broadcast_to(p, jnp.broadcast_shapes(p.shape, t.shape))
                 for p, t in zip(primals, tangents, strict=True)
@@ -80,6 +80,7 @@ class Expression:
         return Expression(symbols, derivative)
 
     def _check_elementwise(self, vocabulary: Vocabulary, label: str) -> None:
+        # All axes have different lengths, so that a result with two of them exchanged, or one summed, shows.
         full = (2, *range(3, 3 + len(vocabulary.domain)))
         shapes = [_probe_shape(symbol, vocabulary, full) for symbol in self.symbols]
         arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
@@ -87,14 +88,14 @@ class Expression:
             result = jax.eval_shape(self.function, *arguments)
         except Exception as error:
             raise ValueError(f"{label} fails on arrays of values: {error}") from error
-        got = getattr(result, "shape", type(result).__name__)
+        returned = getattr(result, "shape", type(result).__name__)
         # A field has every axis, and so has what is computed from it; data may lack some.
         allowed = [(m,) if self.fields else (1, m) for m in full]
-        rank_kept = isinstance(got, tuple) and (not self.symbols or len(got) == len(full))
-        if not rank_kept or any(n not in m for n, m in zip(reversed(got), reversed(allowed), strict=False)):
+        rank_kept = isinstance(returned, tuple) and (not self.symbols or len(returned) == len(full))
+        if not rank_kept or any(n not in m for n, m in zip(reversed(returned), reversed(allowed), strict=False)):
             raise ValueError(
                 f"{label} must be elementwise: given arrays of shape {full} it must return that shape, but it returned "
-                f"{got}; leave sums, means and stacking to the library and return one residual"
+                f"{returned}; leave sums, means and stacking to the library and return one residual"
             )
 
 

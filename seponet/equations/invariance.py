@@ -1,4 +1,4 @@
-"""Axes along which a problem looks the same everywhere."""
+"""Translation invariance: axes along which a problem looks the same everywhere."""
 
 from .problem import Problem
 
@@ -9,13 +9,13 @@ def invariant_axis(problem: Problem) -> str:
 
 
 def obstacle(problem: Problem, axis: str) -> str | None:
-    """Why a problem may depend on the place along an axis; None if it looks the same everywhere."""
+    """Why a problem may depend on the position along an axis; None if it looks the same everywhere."""
     if not problem.domain.axis(axis).periodic:
         return f"needs a periodic axis, and {axis} is an interval"
     terms = (*problem.equations, *problem.free_conditions, *(c.term() for c in problem.linear_conditions))
     for term in terms:
-        placed = term.face is not None and term.face.axis == axis
-        if placed or any(s.kind == "coordinate" and s.name == axis for s in term.expression.symbols):
+        on_face = term.face is not None and term.face.axis == axis
+        if on_face or any(s.kind == "coordinate" and s.name == axis for s in term.expression.symbols):
             return f"needs a problem that looks the same everywhere; {term.name!r} depends on {axis}"
     if problem.derived or type(problem).singular_part is not Problem.singular_part:
         return f"can't be checked: {type(problem).__name__} has derived functions or a known part"

@@ -1,4 +1,4 @@
-"""A PDE, written once: where it holds, what is given, what is unknown, and which residuals vanish."""
+"""A PDE, written once: its domain, its inputs, its unknown fields, and the residuals that vanish."""
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ class Derived:
     **Arguments:**
 
     - `space`: its axes and components; the functions themselves may come from any space that has the same.
-    - `compute`: the inputs -> the functions, in JAX.
+    - `compute`: the map from the inputs, by name, to the functions; in JAX.
     """
 
     space: Space
@@ -37,7 +37,7 @@ class Derived:
 
 @dataclass_transform(frozen_default=True)
 class Problem:
-    r"""A parametric PDE, the map from its inputs to its solution being what is learned.
+    r"""A parametric PDE; what is learned is the map from its inputs to its solution.
 
     ```python
     class Burgers(Problem):
@@ -134,18 +134,19 @@ class Problem:
 
         Optional. A problem that overrides it is validated while it is trained and evaluated afterwards. As everywhere,
         the signature is the request: a method that takes `resolution` gets `reference_resolution`, and twice that where
-        its own error is estimated; one that needs none (an exact solution, a solver with a tolerance) leaves it out.
+        the error of the reference itself is estimated; one that needs none (an exact solution, a solver with a
+        tolerance) leaves it out.
         """
         raise ValueError(
             f"{type(self).__name__} has no reference solver; give it a method `reference` to measure errors"
         )
 
     reference_resolution: ClassVar[int | None] = None
-    """The resolution at which `reference` is converged; None if its own error is not to be estimated by refinement."""
+    """The resolution at which `reference` is converged; None if its error is not to be estimated by refinement."""
 
     @property
     def has_reference(self) -> bool:
-        """Whether there is a classical solution to compare with: a `reference` of the problem's own."""
+        """Whether there is a classical solution to compare with: the class overrides `reference`."""
         return type(self).reference is not Problem.reference
 
     def reference_solution(
@@ -158,12 +159,12 @@ class Problem:
         return solve(inputs, points, resolution=self.reference_resolution if resolution is None else resolution)
 
     def time_axis(self) -> str:
-        """The axis along which solutions can be continued: all fields have initial values on it, and nothing given
-        depends on it."""
+        """The axis along which solutions can be continued: all fields have initial values on it, and no equation or
+        condition depends on it through a coordinate or an input."""
         for name, axis in self.domain.axes:
-            own = [c for c in self.linear_conditions if c.axis == name]
-            initial = {c.field for c in own if c.trace.weights == (1.0,)}
-            if initial == set(self.fields) and all(c.trace.at == axis.lower for c in own):
+            on_axis = [c for c in self.linear_conditions if c.axis == name]
+            initial = {c.field for c in on_axis if c.trace.weights == (1.0,)}
+            if initial == set(self.fields) and all(c.trace.at == axis.lower for c in on_axis):
                 symbols = [s for term in self.terms() for s in term.expression.symbols if s.kind != "field"]
                 moving = [s.name for s in symbols if s.name == name or name in self._axes_of(s)]
                 if moving:
@@ -187,7 +188,7 @@ class Problem:
 
         **Arguments:**
 
-        - `inputs`: of this window.
+        - `inputs`: the inputs of this window.
         - `end`: each field at its end, `[functions, *grid]` on a uniform grid of the other axes.
         """
         time = self.time_axis()
@@ -199,14 +200,14 @@ class Problem:
                 f"{type(self).__name__} does not say how a state becomes an input: declare initial values as inputs "
                 '(Value({"t": 0}, equals="u")), or write a method `restart`'
             )
-        fresh = {str(name): self.inputs[str(name)].fit(end[field]) for field, name in names.items()}
-        return {**{name: inputs[name] for name in self.inputs}, **fresh}
+        restarted = {str(name): self.inputs[str(name)].fit(end[field]) for field, name in names.items()}
+        return {**{name: inputs[name] for name in self.inputs}, **restarted}
 
     def singular_part(self, inputs: Mapping[str, Any]) -> Mapping[str, Evaluable]:
-        """For fields of which a part is known, that part: the network learns the rest.
+        """The singular part of some fields, by name: a function with derivatives. The network learns the rest.
 
         Optional, for what no smooth basis can hold: a kink, a layer, a corner singularity. It need not satisfy any
-        condition. It is asked for the derivatives that the equations take.
+        condition. It is evaluated for the derivatives that the equations take.
         """
         return {}
 
@@ -228,23 +229,24 @@ class Problem:
         return max((order_along(symbol.alpha, axis) for symbol in symbols), default=0)
 
     def sample(self, key: PRNGKeyArray, count: int) -> dict[str, Functions]:
-        """Draw `count` of each input from its distribution; with what is derived from them."""
+        """`count` functions of each input, drawn from its space, and what is derived from them."""
         keys: Array = jax.random.split(key, max(len(self.inputs), 1))
+        # Sorted by name: the order in which inputs are declared does not change the samples.
         drawn = {name: space.sample(keys[i], count) for i, (name, space) in enumerate(sorted(self.inputs.items()))}
         return self.complete(drawn)
 
     @property
     def spaces(self) -> dict[str, Space]:
-        """Of everything that is given: inputs and what is derived from them."""
+        """The spaces of the inputs and of what is derived from them, by name."""
         return {**self.inputs, **{name: derived.space for name, derived in self.derived.items()}}
 
     def complete(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs with what is derived from them, unless it is there already."""
-        made = dict(inputs)
+        completed = dict(inputs)
         for name, derived in self.derived.items():
-            if name not in made:
-                made[name] = derived.compute(made)
-        return made
+            if name not in completed:
+                completed[name] = derived.compute(completed)
+        return completed
 
 
 def _line(method: Any) -> int:

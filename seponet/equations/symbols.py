@@ -80,10 +80,10 @@ class Vocabulary:
                 f"(write for instance `{head}_{self.domain.names[-1]}`)"
             )
         if kind == "input":
-            own = self.inputs[head].domain
+            domain = self.inputs[head].domain
             for axis, _ in alpha:
-                if axis not in own:
-                    of = f"a function of {', '.join(own)}" if len(own) else "a constant"
+                if axis not in domain:
+                    of = f"a function of {', '.join(domain)}" if len(domain) else "a constant"
                     raise ValueError(
                         f"`{argument}` is always zero: `{head}` is {of} and does not depend on `{axis}`; drop it"
                     )

@@ -1,4 +1,4 @@
-"""What becomes of equations and conditions: residuals in the interior and on faces."""
+"""Terms, which equations and conditions become: residuals in the interior and on faces."""
 
 from dataclasses import dataclass
 
@@ -60,7 +60,13 @@ class LinearCondition:
 
 
 def periodic_jumps(axis: str, field: str, orders: int, domain: Domain, only: bool) -> list[Term]:
-    """The residuals of a periodic axis for a model that isn't periodic by itself: jumps of s, ds/dn, ..."""
+    """The residuals of a periodic axis for a model that isn't periodic by itself: jumps of s, ds/dn, ...
+
+    **Arguments:**
+
+    - `orders`: how many jumps, at least one; a PDE of this order along the axis needs as many.
+    - `only`: whether this is the only field, so that the first jump needs no field in its name.
+    """
     interval = domain.axis(axis)
     face = Face(axis, (interval.lower, interval.upper), (-1.0, 1.0))
     terms: list[Term] = []

@@ -40,7 +40,8 @@ class Space(ABC):
     def evaluate(self, parameters: PyTree[Array], where: Location, alpha: MultiIndex) -> Float[Array, "..."]:
         """The derivative `alpha` of the functions at a location that has the space's axes, in their order.
 
-        **Returns:** `[n, *where.shape]`; components, if any, lead."""
+        **Returns:** `[n, *where.shape]`; components, if any, lead.
+        """
 
     def sample(self, key: PRNGKeyArray, n: int) -> "Functions":
         """Draw `n` functions; deterministic in the key, and may be called in a `jit`."""
