@@ -38,7 +38,7 @@ class SpectralResidual:
 
     **Arguments:**
 
-    - `smoothing`: the exponent sigma, for each equation by name or one for all.
+    - `smoothing`: the exponent sigma, one for all equations or one for each by name.
     """
 
     smoothing: float | Mapping[str, float] = 0.0
@@ -65,13 +65,13 @@ class SpectralResidual:
         coefficients: Float[Array, "functions potentials *_"] | None,
         functions: int,
     ) -> Float[Array, "terms functions"]:
-        """The mean squared residuals of each equation and function.
+        """The mean squared residual of each equation for each function, `[terms, functions]`.
 
         **Arguments:**
 
         - `collocation`: a grid, uniform along the periodic axes.
-        - `coefficients`: of the basis functions; None takes the lift alone.
-        - `functions`: how many, for inputs that don't tell.
+        - `coefficients`: those of the basis functions; None takes the lift alone.
+        - `functions`: the number of functions; a problem without inputs has one, which no input tells.
         """
         grid = collocation.where
         if not isinstance(grid, Grid):
@@ -101,11 +101,11 @@ class SpectralResidual:
             torus.domain, tuple(2 * min(k, m) + 1 for k, m in zip(torus.highest, fine.highest, strict=True))
         )
         series = fine.resize(fine.transform(residual), kept)
-        power = self.smoothing.get(name, 0.0) if isinstance(self.smoothing, Mapping) else self.smoothing
-        square = kept.wavenumber_squared()
+        exponent = self.smoothing.get(name, 0.0) if isinstance(self.smoothing, Mapping) else self.smoothing
+        k_squared = kept.wavenumber_squared()
         # The mean has no wavelength: it counts like the mode of the smallest wavenumber.
-        square[(0,) * square.ndim] = np.min(square[square > 0])
-        weight = jnp.asarray(kept.multiplicity() * square**-power, residual.dtype)
+        k_squared[(0,) * k_squared.ndim] = np.min(k_squared[k_squared > 0])
+        weight = jnp.asarray(kept.multiplicity() * k_squared**-exponent, residual.dtype)
         squares = (series.real**2 + series.imag**2) * _spread(weight, series.ndim)
         return jnp.sum(squares, axis=tuple(range(series.ndim - weight.ndim, series.ndim)))
 
@@ -127,7 +127,7 @@ class _Series:
 
     - `lines`: the axes that are not periodic; `tables` has their factors at the points of the grid.
     - `core`: the coefficients, as values on the FFT grid `torus`, `[functions, potentials, *line ranks, *torus sizes]`.
-    - `known`: series that were computed already, by potential and derivative along the lines.
+    - `known`: the series that were computed already, by potential and derivative along the lines.
     """
 
     def __init__(self, model: SepONet, grid: Grid, coefficients: Array) -> None:

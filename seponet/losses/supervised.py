@@ -1,4 +1,4 @@
-"""Supervised pairs, for those who have some."""
+"""Supervised losses: pairs of inputs and solutions, where there are some."""
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ class Data(eqx.Module):
     **Arguments:**
 
     - `inputs`: the input functions.
-    - `where`: the grid of the solutions.
+    - `where`: the grid on which the solutions are given.
     - `values`: for each field `[functions, *grid]`.
     """
 
@@ -27,12 +27,13 @@ class Data(eqx.Module):
     values: dict[str, Float[Array, "functions *grid"]]
 
     def loss(self, model: Model, key: PRNGKeyArray, most: int) -> Float[Array, ""]:
-        """The mean squared errors of all fields, relative to their sizes, over at most so many random pairs."""
+        """The mean squared errors of all fields, relative to their sizes, over at most `most` pairs,
+        drawn at random with replacement."""
         total = next(iter(self.values.values())).shape[0]
-        chosen = jax.random.randint(key, (min(most, total),), 0, total)
-        inputs = {name: functions[chosen] for name, functions in self.inputs.items()}
+        rows = jax.random.randint(key, (min(most, total),), 0, total)
+        inputs = {name: functions[rows] for name, functions in self.inputs.items()}
         symbols = [Symbol("field", name) for name in self.values]
-        found = evaluate(model, inputs, self.where, symbols)
-        errors = [found[s] - self.values[s.name][chosen] for s in symbols]
+        predicted = evaluate(model, inputs, self.where, symbols)
+        errors = [predicted[s] - self.values[s.name][rows] for s in symbols]
         sizes = [jnp.mean(self.values[s.name] ** 2) + 1e-30 for s in symbols]
         return sum((jnp.mean(e**2) / size for e, size in zip(errors, sizes, strict=True)), jnp.zeros(()))
