@@ -65,8 +65,8 @@ class BasisValues(Protocol):
         ...
 
     def split(self, axis: int = 0) -> tuple[tuple[Array, ...], "BasisValues"]:
-        """The arrays that differ from point to point along an axis of the location, these points leading; and the
-        rest."""
+        """The arrays that depend on the points along one axis of the location, with these points as their leading
+        axis; and the basis values without them, to be joined with a slab of the points."""
         ...
 
     def join(self, rows: tuple[Array, ...], axis: int = 0) -> "BasisValues":
@@ -78,7 +78,7 @@ class BasisValues(Protocol):
         ...
 
     def factors(self, names: tuple[str, ...]) -> "Factors | None":
-        """The functions themselves, for pictures; None if they are never held, but evaluated for each function.
+        """The basis functions themselves, for pictures; None if they are never held, but evaluated for each input.
 
         **Arguments:**
 
@@ -175,7 +175,7 @@ class JointValues(eqx.Module):
 
 
 def requested_derivatives(terms: Sequence[Term]) -> dict[Face | None, frozenset[MultiIndex]]:
-    """The derivatives that terms need, collected before anything is computed."""
+    """The derivatives that terms need in the interior and on each face: one Taylor pass then computes all of them."""
     wanted: dict[Face | None, frozenset[MultiIndex]] = {}
     for term in terms:
         alphas = frozenset(symbol.alpha for symbol in term.expression.fields)
@@ -198,12 +198,20 @@ def separable_values(
     boundary: Location,
     request: Request,
 ) -> dict[Face | None, SeparableValues]:
-    """One Taylor pass per axis, at the points of the interior and the nodes of the faces together."""
+    """The factors of every axis in the interior and on faces, by one Taylor pass per axis over all points together.
+
+    **Arguments:**
+
+    - `names`, `trunks`: the axes, and for each the map from (points, order) to the derivatives of its factors.
+    - `decoder`: what combines the factors.
+    - `where`, `boundary`: the locations of the interior, and those that are projected on faces.
+    - `request`: the derivatives needed in the interior (None) and on each face.
+    """
     grid = isinstance(where, Grid)
     shared = boundary is where
     tables: list[Array] = []
-    edges: list[Array] = []
-    ends: list[dict[float, Array]] = []
+    along_faces: list[Array] = []
+    at_nodes: list[dict[float, Array]] = []
     for name, trunk in zip(names, trunks, strict=True):
         highest = max((order_along(alpha, name) for alphas in request.values() for alpha in alphas), default=0)
         nodes = tuple(
@@ -214,25 +222,29 @@ def separable_values(
         table = trunk(_joined(parts), highest)
         n = inside.shape[0]
         tables.append(table[..., :n])
-        ends.append({node: table[..., n + i : n + i + 1] for i, node in enumerate(nodes)})
-        edges.append(table[..., :n] if shared else table[..., n + len(nodes) :])
+        at_nodes.append({node: table[..., n + i : n + i + 1] for i, node in enumerate(nodes)})
+        along_faces.append(table[..., :n] if shared else table[..., n + len(nodes) :])
     values: dict[Face | None, SeparableValues] = {}
     for face in request:
         if face is None:
             values[face] = SeparableValues(names, tuple(tables), decoder, grid)
             continue
         normal = names.index(face.axis)
-        edge = weighted_sum((w, ends[normal][node]) for node, w in zip(face.nodes, face.weights, strict=True))
+        # One point along the normal of the face, and the points of the boundary along the other axes.
+        across = weighted_sum((w, at_nodes[normal][node]) for node, w in zip(face.nodes, face.weights, strict=True))
         if not isinstance(boundary, Grid):
-            edge = jnp.broadcast_to(edge, (*edge.shape[:-1], boundary.shape[0]))
+            across = jnp.broadcast_to(across, (*across.shape[:-1], boundary.shape[0]))
         values[face] = SeparableValues(
-            names, tuple(edge if i == normal else e for i, e in enumerate(edges)), decoder, isinstance(boundary, Grid)
+            names,
+            tuple(across if i == normal else along for i, along in enumerate(along_faces)),
+            decoder,
+            isinstance(boundary, Grid),
         )
     return values
 
 
 def _joined(parts: Sequence[Any]) -> Array:
-    """One array of points; known while tracing if all of them are, so that classical bases are tabulated there."""
+    """One array of points: a constant of a traced program if all parts are, so that classical bases are tabulated."""
     if any(isinstance(part, Tracer) for part in parts):
         return jnp.concatenate(parts)
     with jax.ensure_compile_time_eval():
@@ -245,13 +257,13 @@ def joint_values(
     """The derivatives of functions of all coordinates; one evaluator per field."""
     values: dict[Face | None, JointValues] = {}
     for face, alphas in request.items():
-        places = weighted_locations(face, where if face is None else boundary)
-        chosen = tuple(sorted(alphas))
+        locations = weighted_locations(face, where if face is None else boundary)
+        multi_indices = tuple(sorted(alphas))
         tables = tuple(
-            jnp.stack([weighted_sum((w, evaluator(place, alpha)) for w, place in places) for evaluator in evaluators])
-            for alpha in chosen
+            jnp.stack([weighted_sum((w, field(location, alpha)) for w, location in locations) for field in evaluators])
+            for alpha in multi_indices
         )
-        values[face] = JointValues(chosen, tables)
+        values[face] = JointValues(multi_indices, tables)
     return values
 
 

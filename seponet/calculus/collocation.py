@@ -37,7 +37,7 @@ class Collocation(eqx.Module):
         return cls(where, (None,) * len(where.shape), boundary)
 
     def location(self, *, faces: bool) -> Location:
-        """The locations of the interior, or those that faces are cut out of."""
+        """The locations of the interior, or those that are projected on faces."""
         return self.boundary if faces and self.boundary is not None else self.where
 
     def quadrature(self, face: Face | None) -> Quadrature:
@@ -54,23 +54,26 @@ Nodes = tuple[tuple[str, int], ...]
 
 
 def quadrature_nodes(model: Model, oversampling: float = 2.0) -> Nodes:
-    """How many quadrature nodes see all that the basis functions do: squared residuals of a quadratic equation are
-    integrated exactly with twice as many nodes as functions."""
+    """The number of quadrature nodes along each axis that resolves the basis functions.
+
+    With twice as many nodes as functions, squared residuals of a quadratic equation are integrated exactly.
+    """
     names = model.problem.domain.names
-    most = {1: 512, 2: 96, 3: 40}.get(len(names), 12)
+    # So that the grid stays small: 64,000 nodes in three dimensions.
+    limit = {1: 512, 2: 96, 3: 40}.get(len(names), 12)
     centre = Grid(names, tuple(jnp.full((1,), axis.lower + axis.length / 2) for _, axis in model.problem.domain.axes))
     table = jax.eval_shape(lambda: model.basis_values(centre, centre, {None: frozenset({()})})[None])
     table = table.inner if isinstance(table, PotentialValues) else table
     if not isinstance(table, SeparableValues):
-        return tuple((name, most // 2) for name in names)
+        return tuple((name, limit // 2) for name in names)
     ranks = [t.shape[-2] for t in table.tables if t is not None]
-    return tuple((n, min(max(int(np.ceil(oversampling * r)), 8), most)) for n, r in zip(names, ranks, strict=True))
+    return tuple((n, min(max(int(np.ceil(oversampling * r)), 8), limit)) for n, r in zip(names, ranks, strict=True))
 
 
 def make_collocation(model: Model, nodes: Nodes) -> Collocation:
-    """Gauss-Legendre nodes on intervals and uniform ones on circles, with weights that sum to one.
+    """Gauss-Legendre nodes on intervals and uniform ones on periodic axes, with weights that sum to one.
 
-    They are known while tracing, so that classical bases are tabulated there rather than computed by a program.
+    They are constants of a traced program, so that classical bases are tabulated rather than computed in it.
     """
     domain, counts = model.problem.domain, dict(nodes)
     rules = {name: quadrature(axis, counts[name]) for name, axis in domain.axes}

@@ -34,11 +34,11 @@ class AbstractDecoder(abc.ABC):
 
     @abc.abstractmethod
     def ranks(self, axes: int) -> tuple[int, ...]:
-        """The number of factors along each of so many axes."""
+        """The number of factors along each axis of a domain that has `axes` of them."""
 
     @abc.abstractmethod
     def shape(self, axes: int) -> tuple[int, ...]:
-        """The shape of one function's coefficients, for one field."""
+        """The shape of one function's coefficients for one field, in a domain with `axes` axes."""
 
     @abc.abstractmethod
     def contract(

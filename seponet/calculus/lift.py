@@ -9,7 +9,7 @@ is a projector that keeps exactly what the conditions speak of, and f - P f sati
 
     s = lift + (I - P_1) ... (I - P_d) network,        lift_k = lift_{k-1} + P_k (d_k - lift_{k-1}),
 
-where lift_0 is what the problem knows of its solution (mostly nothing), and the last stage wins: at a corner where the
+where lift_0 is the singular part of the problem (mostly zero), and the last stage wins: at a corner where the
 data of two axes disagree, the conditions **declared first hold exactly** and the others are off by the disagreement
 there. For instance an initial state that does not vanish on a wall with s = 0, the initial condition being declared
 first, keeps the wall at its initial values.
@@ -33,16 +33,20 @@ from .projectors import Projector, make_projectors
 def make_lift(
     problem: Problem, field: str, exact: Collection[str], functions: Mapping[str, Evaluable]
 ) -> Evaluable | None:
-    """The lift of one field for given input functions, or None if nothing is known of it and the data of all its exact
-    conditions are zero. What the problem knows of its solution is the lift's first stage."""
+    """The lift of one field for a batch of input functions: a function that carries the data of its exact conditions.
+
+    Its first stage is the singular part of the problem. None stands for zero: there is no singular part, and all exact
+    conditions have zero data.
+    """
     data: dict[str, list[Expression]] = {}
     for condition in problem.linear_conditions:
         if condition.field == field and condition.axis in exact:
             data.setdefault(condition.axis, []).append(condition.data)
     lift = problem.singular_part(functions).get(field)
+    # In reverse, because the last stage wins and the conditions that are declared first shall hold.
     for projector in reversed(make_projectors(problem, field, exact)):
-        given = [None if e.is_zero else _data(e, problem.spaces, functions) for e in data[projector.name]]
-        lift = _stage(projector, given, lift)
+        trace_data = [None if e.is_zero else _data(e, problem.spaces, functions) for e in data[projector.name]]
+        lift = _stage(projector, trace_data, lift)
     return lift
 
 

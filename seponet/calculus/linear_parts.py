@@ -41,12 +41,14 @@ class LinearParts:
 
 
 def fuse(expression: Expression, shapes: Mapping[Symbol, tuple[int, ...]], dtype: Any) -> LinearParts:
-    """Split an expression, for arguments of the given shapes, into contractions and elementwise work."""
+    """The linear parts of an expression for arguments of these `shapes`: its atoms, each one contraction, and the
+    elementwise rest."""
     symbols = expression.symbols
     arguments = [jax.ShapeDtypeStruct(shapes[symbol], dtype) for symbol in symbols]
     closed = jax.make_jaxpr(expression.function)(*arguments)
     atoms: dict[Combination, None] = {}
 
+    # Interpreted once for shapes alone, only to see which combinations are contracted.
     def collect(given: Mapping[str, Array]) -> Array:
         def contract(combination: Combination) -> Array:
             atoms.setdefault(combination)
@@ -96,10 +98,11 @@ def _run(
     def value(affine: _Affine) -> Any:
         if not affine.linear:
             return 0.0 if affine.rest is None else affine.rest
+        # Sorted, and scaled to the leading coefficient 1: multiples of one combination share an atom.
         terms = sorted(affine.linear.items(), key=lambda item: str(item[0]))
-        first = terms[0][1]
-        contracted = contract(tuple((symbol, c / first) for symbol, c in terms))
-        contracted = contracted if first == 1.0 else contracted * first
+        leading = terms[0][1]
+        contracted = contract(tuple((symbol, c / leading) for symbol, c in terms))
+        contracted = contracted if leading == 1.0 else contracted * leading
         return contracted if affine.rest is None else contracted + affine.rest
 
     arguments = [_Affine({s: 1.0}) if s.kind == "field" else _Affine({}, given[s]) for s in symbols]
@@ -130,6 +133,7 @@ def _interpret(
 def _apply(equation: Any, operands: list[_Affine], value: Callable[[_Affine], Any]) -> list[_Affine]:
     name = equation.primitive.name
     shape = equation.outvars[0].aval.shape
+    # A combination stands for an array of its fields' shape; an operation that broadcasts it needs its values.
     fits = all(not o.linear or v.aval.shape == shape for o, v in zip(operands, equation.invars, strict=True))
     if name in ("pjit", "jit"):
         inner = equation.params["jaxpr"]
@@ -156,8 +160,8 @@ def _apply(equation: Any, operands: list[_Affine], value: Callable[[_Affine], An
         for operand, variable in zip(operands, equation.invars, strict=True)
     ]
     values = [jnp.broadcast_to(v, variable.aval.shape) for v, variable in zip(values, equation.invars, strict=True)]
-    out = equation.primitive.bind(*values, **parameters)
-    return [_Affine({}, o) for o in (out if equation.primitive.multiple_results else [out])]
+    outputs = equation.primitive.bind(*values, **parameters)
+    return [_Affine({}, o) for o in (outputs if equation.primitive.multiple_results else [outputs])]
 
 
 def _constant(value: Any) -> _Affine:

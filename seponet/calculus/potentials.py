@@ -1,4 +1,4 @@
-r"""Fields made from potentials by differentiation, so that what they must satisfy holds identically.
+r"""Fields that are derivatives of potentials, so that a constraint such as div v = 0 holds identically.
 
 With one potential $\psi$ the velocity $(\psi_y, -\psi_x)$ has no divergence, wherever and however it is evaluated. The
 network then has coefficients for potentials, and a derivative of a field is a contraction of them with shifted
@@ -34,7 +34,7 @@ class Potentials:
     fields: tuple[tuple[Part, ...], ...]
 
     def derive(self, field: int, combination: Weighted) -> list[Part]:
-        """A combination of derivatives of a field, in terms of potentials."""
+        """A combination of derivatives of a field, as a sum of derivatives of potentials."""
         return [(c * w, j, compose(alpha, beta)) for c, alpha in combination for w, j, beta in self.fields[field]]
 
     def request(self, request: Request) -> dict[Face | None, frozenset[MultiIndex]]:

@@ -42,15 +42,16 @@ class Projector:
 
     @cached_property
     def coefficients(self) -> Float[np.ndarray, "traces degree"]:
-        """The h_j, in powers of (y - lower) / length: of the lowest degree that has them, and of least norm there."""
+        """The polynomials h_j in powers of (y - lower) / length: of the lowest degree for which they exist, and
+        of least norm among those."""
         count = len(self.traces)
         for degree in range(count, count + self.order + 2):
             matrix = np.stack([self._on_powers(trace, degree) for trace in self.traces])
             if np.linalg.matrix_rank(matrix) == count:
                 return np.linalg.pinv(matrix).T
-        places = ", ".join(f"{self.name} = {trace.at:g}" for trace in self.traces)
+        faces = ", ".join(f"{self.name} = {trace.at:g}" for trace in self.traces)
         raise ValueError(
-            f"the conditions on {places} can't all be imposed exactly, because one of them repeats another; "
+            f"the conditions on {faces} can't all be imposed exactly, because one of them repeats another; "
             f"impose the axis {self.name} softly, or drop one"
         )
 
@@ -65,17 +66,17 @@ class Projector:
         scale = self.axis.length**-m
         falling = _falling(coefficients.shape[1], m)
         xi = (points - self.axis.lower) / self.axis.length
-        made: list[Float[Array, " n"] | None] = []
+        derivatives: list[Float[Array, " n"] | None] = []
         for row in coefficients:
             leading = [scale * float(c * f) for c, f in zip(row, falling, strict=True)][m:]
             if any(abs(c) > 1e-14 for c in leading):
-                made.append(jnp.polyval(jnp.asarray(leading[::-1], points.dtype), xi))
+                derivatives.append(jnp.polyval(jnp.asarray(leading[::-1], points.dtype), xi))
             else:
-                made.append(None)
-        return made
+                derivatives.append(None)
+        return derivatives
 
     def __call__(self, functions: Evaluable) -> Evaluable:
-        """P f for any batch of functions f."""
+        """P f for any batch of functions f: sum_j h_j l_j(f)."""
 
         def trace_of(j: int) -> Evaluable:
             def on_face(where: Location, alpha: MultiIndex) -> Array:
@@ -92,7 +93,7 @@ class Projector:
         return self.interpolate([trace_of(j) for j in range(len(self.traces))])
 
     def interpolate(self, data: Sequence[Evaluable | None]) -> Evaluable:
-        """sum_j h_j d_j: the function whose traces are given; each d_j is evaluated on its own face, None is zero."""
+        """sum_j h_j d_j: the function with the traces d_j, each evaluated on the face of its trace; None is zero."""
 
         def evaluate(where: Location, alpha: MultiIndex) -> Array:
             total = jnp.zeros((1,) * (1 + len(where.shape)))
@@ -113,7 +114,7 @@ def make_projectors(problem: Problem, field: str, exact: Collection[str]) -> lis
     for condition in problem.linear_conditions:
         if condition.field == field and condition.axis in exact:
             traces.setdefault(condition.axis, []).append(condition.trace)
-    return [Projector(name, problem.domain.axis(name), tuple(found)) for name, found in traces.items()]
+    return [Projector(name, problem.domain.axis(name), tuple(functionals)) for name, functionals in traces.items()]
 
 
 def _powers(xi: np.ndarray, degree: int, m: int) -> np.ndarray:

@@ -16,8 +16,8 @@ COSINE = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
 
 @jax.custom_jvp
 def sin_cos(x: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-    """Sine and cosine of every entry, to about 1e-7 for |x| < 8000 in float32. Other types take the compiler's own,
-    which are exact everywhere but five times slower on CPUs.
+    """Sine and cosine of every entry, to about 1e-7 for |x| < 8000 in float32. Other types take the compiler's
+    functions, which are exact everywhere but five times slower on CPUs.
 
     The barrier keeps both in memory: without it the compiler computes them again in every loop that reads them.
     """

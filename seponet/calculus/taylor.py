@@ -97,10 +97,10 @@ def _push_by_jvp(function: Callable[[Any], Array], series: Series) -> Array:
 
         return longer
 
-    known: Callable[[Array], tuple[Array, ...]] = curve
+    jet: Callable[[Array], tuple[Array, ...]] = curve
     for _ in range(series.shape[0] - 1):
-        known = differentiate(known)
-    values = known(jnp.zeros((), series.dtype))
+        jet = differentiate(jet)
+    values = jet(jnp.zeros((), series.dtype))
     return jnp.stack([value / math.factorial(k) for k, value in enumerate(values)])
 
 
