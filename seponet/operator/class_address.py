@@ -1,4 +1,4 @@
-"""Where a class comes from, in words that find it again in another process."""
+"""The address of a class: what another process needs in order to import it again."""
 
 import hashlib
 import importlib
@@ -52,14 +52,14 @@ class ClassAddress:
 
     def find(self) -> type:
         """The class, imported from its module or else from its file."""
-        found = self._from_main() or self._from_module() or self._from_file()
-        if self.digest is not None and _digest(found) != self.digest:
+        definition = self._from_main() or self._from_module() or self._from_file()
+        if self.digest is not None and _digest(definition) != self.digest:
             warnings.warn(
                 f"the source of {self.name} in {self.file} has changed since it was saved; what was trained may "
                 "belong to another equation",
                 stacklevel=2,
             )
-        return found
+        return definition
 
     def _from_main(self) -> type | None:
         main = sys.modules.get("__main__")
@@ -73,31 +73,31 @@ class ClassAddress:
             module = importlib.import_module(self.module)
         except ImportError:
             module = None
-        there = getattr(module, "__file__", None)
+        file = getattr(module, "__file__", None)
         # A module of the same name elsewhere is another one, as long as the file still exists.
-        if self.file is not None and (module is None or (there and str(Path(there).resolve()) != self.file)):
+        if self.file is not None and (module is None or (file and str(Path(file).resolve()) != self.file)):
             return _attribute(module, self.name) if module and not Path(self.file).exists() else None
-        found = _attribute(module, self.name)
-        if found is None:
+        definition = _attribute(module, self.name)
+        if definition is None:
             raise ValueError(
                 f"there is no {self.name} in the module {self.module}; it was saved by another version of it"
             )
-        return found
+        return definition
 
     def _from_file(self) -> type:
         if self.file is None or not Path(self.file).exists():
             raise ValueError(f"{self.name} was defined in {self.file}, which is not there any more; put the file back")
-        found = _attribute(import_file(self.file), self.name)
-        if found is None:
+        definition = _attribute(import_file(self.file), self.name)
+        if definition is None:
             raise ValueError(f"there is no class {self.name} in {self.file} any more; it was renamed or removed")
-        return found
+        return definition
 
 
 _SCRIPT = f"{PACKAGE}.script:"
 
 
 def import_file(path: str | Path) -> ModuleType:
-    """The module that a Python file makes; a file that was imported already is not run again."""
+    """The module that results from running a Python file; a file that was imported already is not run again."""
     path = Path(path).resolve()
     name = f"{_SCRIPT}{path}"
     if name in sys.modules:
@@ -122,13 +122,13 @@ def _attribute(module: Any, name: str) -> type | None:
 
 
 def is_packaged(made: type) -> bool:
-    """Whether a class is one of this package's own."""
+    """Whether a class is defined in this package, and not in a user's script."""
     module = made.__module__
     return module.partition(".")[0] == PACKAGE and not module.startswith(_SCRIPT)
 
 
 def file_digest(made: type) -> str:
-    """A hash of the file that defines a class; another one each time if there is no such file."""
+    """A hash of the file that defines a class; without such a file a random one, so that no two are taken for equal."""
     try:
         content = Path(inspect.getfile(made)).read_bytes()
     except (OSError, TypeError):

@@ -21,41 +21,44 @@ Many = PyTree[Float[Array, "functions ..."]]
 def conjugate_gradients(
     push: Callable[[Array], Many], pull: Callable[[Many], Array], target: Many, tolerance: float, most: int
 ) -> tuple[Float[Array, "functions ..."], Bool[Array, " functions"]]:
-    """The x of every function, and whether it is done.
+    """The minimiser x of every function, and whether it has converged.
 
     **Arguments:**
 
-    - `push`, `pull`: products with A and with its transpose; they act on each function alone.
-    - `target`: b.
-    - `tolerance`: a function is done when |A^T (A x - b)| has fallen by this factor, or is `ROUNDING` of |A| |A x - b|.
-    - `most`: iterations, at the most.
+    - `push`, `pull`: products with A and with its transpose; they act on each function by itself.
+    - `target`: the right-hand side b.
+    - `tolerance`: a function has converged when |A^T (A x - b)| has fallen by this factor, or is `ROUNDING` of
+        |A| |A x - b|.
+    - `most`: the largest number of iterations.
     """
-    slope = pull(target)
-    length = _squares(slope)
-    goal = tolerance**2 * length
-    tiny = jnp.finfo(slope.dtype).tiny
+    # As in textbooks: gamma = |A^T r|^2 is the squared gradient, beta = gamma_new / gamma turns the direction.
+    gradient = pull(target)
+    gamma = _squares(gradient)
+    goal = tolerance**2 * gamma
+    tiny = jnp.finfo(gradient.dtype).tiny
 
     def unfinished(state: Any) -> Array:
-        *_, busy, count = state
-        return (count < most) & jnp.any(busy)
+        *_, active, count = state
+        return (count < most) & jnp.any(active)
 
     def iterate(state: Any) -> Any:
-        x, rest, direction, length, norm, busy, count = state
-        seen = push(direction)
-        squares = _squares(seen)
-        step = jnp.where(busy, length / jnp.maximum(squares, tiny), 0.0)
+        x, residual, direction, gamma, norm_squared, active, count = state
+        image = push(direction)
+        image_squared = _squares(image)
+        step = jnp.where(active, gamma / jnp.maximum(image_squared, tiny), 0.0)
         x = x + _spread(step, x) * direction
-        rest = jax.tree.map(lambda r, q: r - _spread(step, q) * q, rest, seen)
-        slope = pull(rest)
-        new = _squares(slope)
-        turn = jnp.where(busy, new / jnp.maximum(length, tiny), 0.0)
-        norm = jnp.maximum(norm, squares / jnp.maximum(_squares(direction), tiny))
-        busy = busy & (new > goal) & (new > ROUNDING**2 * norm * _squares(rest))
-        return x, rest, slope + _spread(turn, slope) * direction, new, norm, busy, count + 1
+        residual = jax.tree.map(lambda r, q: r - _spread(step, q) * q, residual, image)
+        gradient = pull(residual)
+        new_gamma = _squares(gradient)
+        beta = jnp.where(active, new_gamma / jnp.maximum(gamma, tiny), 0.0)
+        # A lower bound of |A|^2, from all directions so far.
+        norm_squared = jnp.maximum(norm_squared, image_squared / jnp.maximum(_squares(direction), tiny))
+        active = active & (new_gamma > goal) & (new_gamma > ROUNDING**2 * norm_squared * _squares(residual))
+        return x, residual, gradient + _spread(beta, gradient) * direction, new_gamma, norm_squared, active, count + 1
 
-    start = (jnp.zeros_like(slope), target, slope, length, jnp.zeros_like(length), length > 0, jnp.asarray(0))
-    x, *_, busy, _ = jax.lax.while_loop(unfinished, iterate, start)
-    return x, ~busy
+    start = (jnp.zeros_like(gradient), target, gradient, gamma, jnp.zeros_like(gamma), gamma > 0, jnp.asarray(0))
+    x, *_, active, _ = jax.lax.while_loop(unfinished, iterate, start)
+    return x, ~active
 
 
 def _squares(tree: Many) -> Float[Array, " functions"]:

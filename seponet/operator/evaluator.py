@@ -1,4 +1,4 @@
-"""An operator seen on one grid, or at one set of points: what depends on the place alone is computed once."""
+"""An operator on one grid, or at one set of points: what depends on the location alone is computed once."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ Inputs = dict[str, Functions]
 
 
 class CompiledEvaluator:
-    """Compiled evaluation of fields and derivatives at fixed places; `Operator.on` makes one.
+    """Compiled evaluation of fields and derivatives at a fixed location; `Operator.compile` makes one.
 
     A new input costs one pass of the branch and one contraction with tables of the trunks, plus the lift. Large results
     are computed in chunks of functions, and of rows of the first axis, so that the working memory stays bounded.
@@ -35,11 +35,11 @@ class CompiledEvaluator:
     **Arguments:**
 
     - `model`: the operator network.
-    - `coefficients`: inputs to the model's coefficients, compiled.
+    - `coefficients`: the compiled map from inputs to the model's coefficients.
     - `coordinates`: for each axis its points, or one number; see `locate`.
     - `points`: whether they are the coordinates of scattered points rather than the axes of a grid.
     - `symbols`: what to evaluate; one gives a DataArray, several a Dataset.
-    - `memory`: bytes to work with, about.
+    - `memory`: the working memory in bytes; it bounds the chunks, approximately.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class CompiledEvaluator:
             return self.label(self.compute(inputs, count or 1), count)
 
     def evaluate(self, values: Any = None) -> Any:
-        """The same for values at the sensors as a pure function, which may be compiled and differentiated.
+        """The fields for values at the sensors: a pure function, which may be compiled and differentiated.
 
         `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs to such arrays.
         The result is an array, or a dictionary of them if there are several symbols.
@@ -89,14 +89,14 @@ class CompiledEvaluator:
         inputs = {name: interpolate(spaces[name], value) for name, value in sensor_values.items()}
         if set(sensor_values) != {name for name, _ in self.model.sensors}:
             sensor_values = self.model.encode(inputs)
-        made = self._values(self._arrays, self.model.coefficients(sensor_values), inputs, self._table, None)
-        made = {str(symbol): value if many else value[0] for symbol, value in zip(self.symbols, made, strict=True)}
-        made = {name: value.reshape(self._kept(value)) for name, value in made.items()}
-        return made if len(made) > 1 else next(iter(made.values()))
+        fields = self._values(self._arrays, self.model.coefficients(sensor_values), inputs, self._table, None)
+        fields = {str(symbol): value if many else value[0] for symbol, value in zip(self.symbols, fields, strict=True)}
+        fields = {name: value.reshape(self._kept(value)) for name, value in fields.items()}
+        return fields if len(fields) > 1 else next(iter(fields.values()))
 
     @property
     def _traceable(self) -> "CompiledEvaluator":
-        """The evaluator for the precision around: a program that is being traced can't change it."""
+        """The evaluator in the precision of the surrounding program: one that is being traced can't change it."""
         if jax.config.read("jax_enable_x64") or not is_double(self.model):
             return self
         if self._single is None:
@@ -108,27 +108,28 @@ class CompiledEvaluator:
         return self._single
 
     def compute(self, inputs: Inputs, count: int, coefficients: Array | None = None) -> list[np.ndarray]:
-        """For every symbol an array `[functions, *shape]`, chunk by chunk; with the model's coefficients or others."""
+        """For every symbol an array `[functions, *shape]`, computed in chunks; `coefficients` replace those of the
+        model."""
         n = self.where.shape[0]
         if count not in self._chunks:
             self._chunks[count] = self._choose_chunks(inputs, count)
         functions, rows = self._chunks[count]
-        made: list[np.ndarray] = []
+        results: list[np.ndarray] = []
         for start in _starts(count, functions):
             chunk = slice(start, start + functions)
-            own = inputs if functions == count else {name: f[chunk] for name, f in inputs.items()}
-            given = self.coefficients(own) if coefficients is None else coefficients[chunk]
+            batch = inputs if functions == count else {name: f[chunk] for name, f in inputs.items()}
+            beta = self.coefficients(batch) if coefficients is None else coefficients[chunk]
             for row in _starts(n, rows):
-                values = self._compiled(*self._slab(row, rows, given, own))
+                values = self._compiled(*self._slab(row, rows, beta, batch))
                 if (functions, rows) == (count, n):
                     return [np.asarray(value) for value in values]
-                made = made or [np.empty((count, *self.where.shape), value.dtype) for value in values]
-                for whole, part in zip(made, values, strict=True):
+                results = results or [np.empty((count, *self.where.shape), value.dtype) for value in values]
+                for whole, part in zip(results, values, strict=True):
                     whole[chunk, row : row + rows] = part
-        return made
+        return results
 
     def label(self, values: Sequence[np.ndarray], count: int | None) -> xr.DataArray | xr.Dataset:
-        """Values with names and coordinates."""
+        """The values of every symbol with names and coordinates; without the functions' axis if `count` is None."""
         function = () if count is None else ("function",)
         if isinstance(self.where, Points):
             dims, axes = (*function, "point"), "point"
@@ -160,8 +161,8 @@ class CompiledEvaluator:
     ) -> list[Array]:
         model = self._static if arrays is None else eqx.combine(arrays, self._static)
         solution = FixedCoefficients(model, coefficients, table)
-        made = evaluate(solution, inputs, self.where if where is None else where, self.symbols)
-        return [made[symbol] for symbol in self.symbols]
+        fields = evaluate(solution, inputs, self.where if where is None else where, self.symbols)
+        return [fields[symbol] for symbol in self.symbols]
 
     def _slab(self, start: int, rows: int, coefficients: Any, inputs: Any) -> tuple[Any, ...]:
         """The arguments of `_values` for some rows. A whole grid is a constant of the program, and so are its bases."""
@@ -183,10 +184,11 @@ class CompiledEvaluator:
         shape = self.model.coefficient_shape()
 
         def needed(functions: int, rows: int) -> int:
-            """Three times the largest array of the traced program: a value, what it is made from, and the result."""
-            given = jax.ShapeDtypeStruct((functions, *shape), jnp.result_type(float))
-            own = {name: f[:functions] for name, f in inputs.items()}
-            traced = jax.make_jaxpr(self._values)(*self._slab(0, rows, given, own))
+            """Bytes for one chunk: three times the largest array of the traced program, for a value, its operand and
+            the result."""
+            coefficients = jax.ShapeDtypeStruct((functions, *shape), jnp.result_type(float))
+            batch = {name: f[:functions] for name, f in inputs.items()}
+            traced = jax.make_jaxpr(self._values)(*self._slab(0, rows, coefficients, batch))
             arrays = [v.aval for equation in traced.eqns for v in equation.outvars]
             return 3 * max(a.size * a.dtype.itemsize for a in arrays)
 
@@ -199,7 +201,7 @@ class CompiledEvaluator:
 
 
 def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) -> tuple[Location, dict[str, np.ndarray]]:
-    """The places that coordinates name, checked; and the coordinates as float64 arrays (a number stays a number)."""
+    """The location of checked coordinates, and these as float64 arrays (a number stays one, without an axis)."""
     if set(given) != set(domain):
         raise ValueError(f"coordinates are needed for the axes {', '.join(domain)}; got {', '.join(given) or 'none'}")
     arrays: dict[str, np.ndarray] = {}
@@ -231,10 +233,11 @@ def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) ->
 
 def sensors_of(model: OperatorNetwork) -> dict[str, dict[str, int]]:
     """For each input of a model its number of sensors along each axis."""
-    made = {name: dict(counts) for name, counts in model.sensors}
-    any_axis = {axis: n for counts in made.values() for axis, n in counts.items()}
+    # An input that the branch doesn't see, but functions that are derived from it, takes the counts of its axes.
+    declared = {name: dict(counts) for name, counts in model.sensors}
+    by_axis = {axis: n for counts in declared.values() for axis, n in counts.items()}
     spaces = model.problem.inputs
-    return {name: made.get(name) or {a: any_axis[a] for a in space.domain} for name, space in spaces.items()}
+    return {name: declared.get(name) or {a: by_axis[a] for a in space.domain} for name, space in spaces.items()}
 
 
 def _starts(total: int, size: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""What a user gives as input functions, turned into batches of functions.
+"""Reading inputs: arrays, callables and labelled arrays of a user become batches of functions.
 
 Arrays have the functions first, then the components (if the input has any), then the axes of the input; without the
 functions' axis they are one function. Numbers and vectors follow the same rule with no axes.
@@ -20,7 +20,7 @@ from ..functions.interpolant import Interpolant, interpolate
 def read_inputs(
     spaces: Mapping[str, Space], sensors: Mapping[str, Mapping[str, int]], given: Any
 ) -> tuple[dict[str, Functions], int | None]:
-    """Batches of functions from whatever a user gave, and how many; None if it was one without a functions' axis.
+    """Batches of functions from what a user gives, and their number; None for one function without a functions' axis.
 
     An input that is given once serves all functions of the others.
 
@@ -46,7 +46,10 @@ def read_inputs(
 def read_sensor_values(
     spaces: Mapping[str, Space], sensors: Mapping[str, Mapping[str, int]], given: Any
 ) -> tuple[dict[str, Array], bool]:
-    """For each input its values at the sensors, with a functions' axis; and whether that was given. May be traced."""
+    """For each input its values at the sensors, with a functions' axis; and whether the user gave that axis.
+
+    It may be traced, so it takes no callables and no other grids; `read_inputs` does.
+    """
     by_name = _named(spaces, given)
     values = {name: jnp.asarray(by_name[name], float) for name in spaces}
     shapes = {name: _shape(space, sensors[name]) for name, space in spaces.items()}
@@ -73,8 +76,8 @@ def _named(spaces: Mapping[str, Space], given: Any) -> Mapping[str, Any]:
     elif len(spaces) == 1:
         by_name = {next(iter(spaces)): given}
     else:
-        known = ", ".join(spaces) or "none"
-        raise ValueError(f"the inputs are {known}; give a mapping from their names, got {type(given).__name__}")
+        names = ", ".join(spaces) or "none"
+        raise ValueError(f"the inputs are {names}; give a mapping from their names, got {type(given).__name__}")
     if set(by_name) != set(spaces):
         raise ValueError(f"the inputs are {', '.join(spaces) or 'none'}; got {', '.join(map(str, by_name)) or 'none'}")
     return by_name
@@ -97,18 +100,18 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
     else:
         data, many, coordinates = *_array(name, space, value), None
     if not np.all(np.isfinite(data)):
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(data))[0])
-        raise ValueError(f"input {name!r} must be finite; got {data[place]} in function {place[0]}")
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(data))[0])
+        raise ValueError(f"input {name!r} must be finite; got {data[index]} in function {index[0]}")
     if not coordinates:
         try:
             return interpolate(space, data), many
         except ValueError as error:
             raise ValueError(f"input {name!r}: {error}") from None
     try:
-        made = Sampled(space.domain, data, coordinates)
+        fit = Sampled(space.domain, data, coordinates)
     except ValueError as error:
         raise ValueError(f"input {name!r}: {error}") from None
-    return Functions(Interpolant(made.domain, made.bases, made.components), jnp.asarray(made.coefficients)), many
+    return Functions(Interpolant(fit.domain, fit.bases, fit.components), jnp.asarray(fit.coefficients)), many
 
 
 def _array(name: str, space: Space, value: Any) -> tuple[np.ndarray, bool]:
@@ -134,15 +137,15 @@ def _array(name: str, space: Space, value: Any) -> tuple[np.ndarray, bool]:
 
 def _labelled(name: str, space: Space, value: xr.DataArray) -> tuple[np.ndarray, bool, dict[str, np.ndarray]]:
     components = () if space.components is None else ("component",)
-    own = (*components, *space.domain.names)
-    missing = [str(axis) for axis in own if axis not in value.dims]
-    others = [dim for dim in value.dims if dim not in own]
+    dims = (*components, *space.domain.names)
+    missing = [str(axis) for axis in dims if axis not in value.dims]
+    others = [dim for dim in value.dims if dim not in dims]
     if missing or len(others) > 1:
         raise ValueError(
-            f"input {name!r} must have the dimensions {', '.join(own) or 'none'} and at most one more, for the "
+            f"input {name!r} must have the dimensions {', '.join(dims) or 'none'} and at most one more, for the "
             f"functions; got {', '.join(map(str, value.dims)) or 'none'}"
         )
-    data, many = _array(name, space, value.transpose(*others, *own).to_numpy())
+    data, many = _array(name, space, value.transpose(*others, *dims).to_numpy())
     return data, many, {axis: value.coords[axis].to_numpy() for axis in space.domain if axis in value.coords}
 
 

@@ -1,4 +1,4 @@
-"""A trained operator: evaluated anywhere, judged by its own residual, refined, differentiated, saved and loaded."""
+"""A trained operator: evaluated anywhere, judged by its residual, refined, differentiated, saved and loaded."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -27,6 +27,7 @@ from .rollout import roll_out
 from .saving import load_model, save_model
 
 MEMORY = 2**29
+"""The default working memory in bytes."""
 KEPT = 8
 """How many compiled evaluators an operator keeps."""
 
@@ -44,8 +45,8 @@ class Operator:
     An input `u` may be given as
 
     - an array `[*grid]`, one function, or `[functions, *grid]`, many: at the sensors or on any other uniform grid of
-      the input's axes (both ends of an interval, a circle without its upper end);
-    - an `xarray.DataArray` with coordinates of its own, at most one dimension being no axis of the input;
+      the input's axes (both ends of an interval, a periodic axis without its upper end);
+    - an `xarray.DataArray` with its coordinates, at most one dimension being no axis of the input;
     - a callable of the input's axes, or a list of callables;
     - `Functions`, for instance a sample of the problem;
     - a number or a vector for a scalar or vector input, with a leading axis for many.
@@ -95,7 +96,7 @@ class Operator:
         memory: int = MEMORY,
         **coordinates: Any,
     ) -> xr.DataArray | xr.Dataset:
-        """The solution, with dimensions (function, axes...): a DataArray, or a Dataset if several things are asked for.
+        """The solution, with dimensions (function, axes...): a DataArray, or a Dataset if there are several.
 
         One function given without a functions' axis comes back without one, and so does an axis whose coordinate is a
         number. The trunks' tables of the last few grids are kept.
@@ -106,7 +107,7 @@ class Operator:
         - `derivative`: one name like `"s_x"`, or several; by default the fields themselves.
         - `field`: one of several fields.
         - `points`: take the coordinates as those of scattered points, with dimensions (function, point).
-        - `memory`: bytes to work with, about, besides the result.
+        - `memory`: the working memory in bytes, approximately and without the result.
         - `coordinates`: for each axis an array, or a number.
         """
         evaluator = self.compile(derivative=derivative, field=field, points=points, memory=memory, **coordinates)
@@ -124,9 +125,9 @@ class Operator:
         """A compiled evaluator on one grid: a new input costs a pass of the branch and a contraction. See `predict`."""
         symbols = self._symbols(derivative, field)
         double = is_double(self.model) or jax.config.read("jax_enable_x64")
-        given = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
-        places = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in given.items())
-        key = (places, symbols, points, memory, double)
+        arrays = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
+        location = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in arrays.items())
+        key = (location, symbols, points, memory, double)
         if key not in self._evaluators:
             self._evaluators[key] = CompiledEvaluator(
                 self.model, self._coefficients, coordinates, points=points, symbols=symbols, memory=memory
@@ -148,8 +149,9 @@ class Operator:
         """`predict` as a pure function of values at the sensors: plain arrays, for use under `jax.jit` and `jax.grad`.
 
         `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs; the exact
-        conditions see the function that interpolates them. Coordinates are constants. Nothing is chunked. Returns one
-        array, or a dictionary by name if several things are asked for.
+        conditions see the function that interpolates them. Coordinates are constants. Nothing is chunked.
+
+        **Returns:** one array, or a dictionary by name if several fields or derivatives are asked for.
         """
         return self.compile(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
 
@@ -175,16 +177,16 @@ class Operator:
 
         - `u`: the inputs.
         - `nodes`: the number of quadrature nodes along each axis; by default about twice the number of basis functions.
-        - `memory`: bytes to work with, about.
+        - `memory`: the working memory in bytes, approximately.
         """
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
             counts = self._nodes(nodes)
-            first, *rest = (n for _, n in counts)
-            item = 8 * int(np.prod(rest)) * jnp.zeros(()).dtype.itemsize
-            rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, first))
+            length, *others = (n for _, n in counts)
+            item = 8 * int(np.prod(others)) * jnp.zeros(()).dtype.itemsize
+            rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, length))
             functions = int(np.clip(memory // (2 * item * rows), 1, count or 1))
-            slab = rows * int(np.prod(rest))
+            slab = rows * int(np.prod(others))
             total = count or 1
             tables: list[Array] = []
             for start in range(0, total, functions):
@@ -202,18 +204,18 @@ class Operator:
         method: str | None = None,
         memory: int = MEMORY,
     ) -> Refined:
-        """Gauss-Newton on the coefficients of each function, started from the network's: down to what the basis can do.
+        """Gauss-Newton on the coefficients of each function, from the network's down to the floor of the basis.
 
         **Arguments:**
 
         - `u`: the inputs.
-        - `steps`: of Gauss-Newton; one for a linear problem or a well-trained operator.
-        - `nodes`: of the quadrature grid along each axis; by default twice the number of basis functions.
-        - `weights`: of equations and soft conditions by name (see `term_names`) in the sum of mean squares; else 1.
+        - `steps`: the number of Gauss-Newton steps; one for a linear problem or a well-trained operator.
+        - `nodes`: the number of quadrature nodes along each axis; by default about twice the number of basis functions.
+        - `weights`: by name (see `term_names`), those of the mean squares that are summed; 1 for terms left out.
         - `method`: how a step is computed: "iterative", by conjugate gradients (the default for models that were
             trained with whitening), or "direct", by a factorisation, which takes longer, the more so the larger the
             basis, and does not mind a badly conditioned one.
-        - `memory`: bytes to work with, about.
+        - `memory`: the working memory in bytes, approximately.
         """
         if method not in (None, *METHODS):
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
@@ -225,11 +227,11 @@ class Operator:
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
             start = self._coefficients(inputs)
-            found, before, after = gauss_newton(
+            coefficients, before, after = gauss_newton(
                 self.model, inputs, start, weights or {}, self._nodes(nodes), steps, memory, method
             )
             return Refined(
-                self, inputs, count, jnp.asarray(found), self._report(before, count), self._report(after, count)
+                self, inputs, count, jnp.asarray(coefficients), self._report(before, count), self._report(after, count)
             )
 
     def basis(self, points: int = 201) -> dict[str, xr.DataArray]:
@@ -267,7 +269,7 @@ class Operator:
         return cls(load_model(path))
 
     def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
-        """What a user gave as batches of functions, and how many; None if it was one without a functions' axis."""
+        """Inputs as batches of functions, and their number; None for one function without a functions' axis."""
         return read_inputs(self.problem.inputs, sensors_of(self.model), u)
 
     def _nodes(self, given: Mapping[str, int] | None) -> Nodes:

@@ -50,7 +50,7 @@ LENGTHS = (1.0, 0.5, 0.25, 0.0625, 0.0)
 """Parts of a Gauss-Newton step that are tried; the last one makes sure that no function gets worse."""
 
 TOLERANCE, ITERATIONS = 1e-8, 2000
-"""Of conjugate gradients: how far the slope falls, and how often it is tried."""
+"""Conjugate gradients: the factor by which the gradient falls, and the largest number of iterations."""
 
 RIDGE = 1e-13
 """Added to the normal equations scaled to a unit diagonal: directions that no residual sees stay as they are."""
@@ -74,10 +74,11 @@ def gauss_newton(
     **Arguments:**
 
     - `inputs`, `coefficients`: the functions, and where to start.
-    - `weights`: of the terms by name, those left out count once.
-    - `nodes`: of the quadrature grid along each axis.
+    - `weights`: those of the terms, by name; 1 for those left out.
+    - `nodes`: the number of quadrature nodes along each axis.
     - `steps`: how many Gauss-Newton steps.
-    - `memory`: bytes to work with, about: it bounds the functions and the points that are linearised at a time.
+    - `memory`: the working memory in bytes, approximately: it bounds the functions and the points that are linearised
+        at a time.
     - `method`: how the linear systems are solved, "iterative" or "direct"; by default what the model allows.
     """
     method = method or ("direct" if model.whitening is None else "iterative")
@@ -85,7 +86,7 @@ def gauss_newton(
         model, inputs, coefficients = _double(model), _double(dict(inputs)), _double(coefficients)
         shape = make_collocation(model, nodes).where.shape
         terms = model.problem.terms(model.exact)
-        row = jnp.asarray([weights.get(term.name, 1.0) for term in terms], float)
+        term_weights = jnp.asarray([weights.get(term.name, 1.0) for term in terms], float)
         atoms = max(len(term.expression.fields) for term in terms)
         rows, held = None, 3 * (atoms + 2) * math.prod(shape)
         if method == "direct":
@@ -95,19 +96,19 @@ def gauss_newton(
         parts: list[tuple[Any, Any, Any]] = []
         unsolved = 0
         for start in range(0, len(coefficients), batch):
-            some = {name: f[start : start + batch] for name, f in inputs.items()}
+            functions = {name: f[start : start + batch] for name, f in inputs.items()}
             c = coefficients[start : start + batch]
-            tables = [] if steps else [_table(model, some, nodes, c)]
+            tables = [] if steps else [_table(model, functions, nodes, c)]
             for _ in range(steps):
-                c, solved, before, after = _step(model, some, nodes, row, c, rows)
+                c, solved, before, after = _step(model, functions, nodes, term_weights, c, rows)
                 tables.extend((before, after))
                 unsolved += int(np.sum(~np.asarray(solved)))
             parts.append((np.asarray(c), np.asarray(tables[0]), np.asarray(tables[-1])))
     if unsolved:
         advice = ': method = "direct" does not mind badly conditioned bases' if method == "iterative" else ""
         logger.warning("%d Gauss-Newton steps were not solved to their end and help less%s", unsolved, advice)
-    cs, befores, afters = zip(*parts, strict=True)
-    return np.concatenate(cs), np.concatenate(befores, axis=1), np.concatenate(afters, axis=1)
+    refined, befores, afters = zip(*parts, strict=True)
+    return np.concatenate(refined), np.concatenate(befores, axis=1), np.concatenate(afters, axis=1)
 
 
 def _double(tree: Any) -> Any:
@@ -163,8 +164,8 @@ def _iterate(
     start = jnp.zeros((len(c), model.size))
     residual, push = jax.linearize(weighted, start)
     pull = jax.linear_transpose(push, start)
-    found, done = conjugate_gradients(push, lambda r: pull(r)[0], residual, TOLERANCE, ITERATIONS)
-    return scaled(found), done
+    outputs, solved = conjugate_gradients(push, lambda r: pull(r)[0], residual, TOLERANCE, ITERATIONS)
+    return scaled(outputs), solved
 
 
 def _solve(matrix: Float[Array, "k k"], slope: Float[Array, " k"]) -> Float[Array, " k"]:
@@ -175,9 +176,9 @@ def _solve(matrix: Float[Array, "k k"], slope: Float[Array, " k"]) -> Float[Arra
 
 
 class Refined:
-    """Solutions that were refined one by one.
+    """Refined solutions: the coefficients of each function, and its residuals before and after.
 
-    - `coefficients`: of the basis functions.
+    - `coefficients`: those of the basis functions, `[functions, fields, *_]`.
     - `before`, `after`: root mean square residuals on the refinement's quadrature grid, as `Operator.residual`.
     """
 

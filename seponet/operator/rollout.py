@@ -40,24 +40,25 @@ def roll_out(operator: Operator, u: Any, coordinates: Mapping[str, Any], residua
     window = np.maximum(np.ceil(elapsed - 1e-9).astype(int) - 1, 0)
     last = int(window.max())
     parts: list[xr.Dataset] = []
-    judged: list[xr.Dataset] = []
+    residuals: list[xr.Dataset] = []
     with in_precision_of(operator.model):
         inputs, count = operator.read_inputs(u)
         for i in range(last + 1):
-            here = window == i
-            if np.any(here):
-                local = np.clip(times[here] - i * axis.length, axis.lower, axis.upper)
+            in_window = window == i
+            if np.any(in_window):
+                local = np.clip(times[in_window] - i * axis.length, axis.lower, axis.upper)
                 fields = operator.predict(inputs, **{**coordinates, time: local})
                 fields = fields.to_dataset() if isinstance(fields, xr.DataArray) else fields
-                parts.append(fields.assign_coords({time: times[here]}))
+                parts.append(fields.assign_coords({time: times[in_window]}))
             if residual:
-                judged.append(operator.residual(inputs))
+                residuals.append(operator.residual(inputs))
             if i < last:
                 inputs = advance_inputs(operator.model, inputs)
+    # The windows are concatenated; the ranks of the times' windows bring back the order of the user's times.
     order = np.argsort(np.argsort(window, kind="stable"), kind="stable")
     solution = xr.concat(parts, time).isel({time: order}).transpose("function", *problem.domain, missing_dims="ignore")
-    if judged:
-        table = xr.concat(judged, "window").transpose("function", "window")
+    if residuals:
+        table = xr.concat(residuals, "window").transpose("function", "window")
         solution = solution.merge(table.rename({name: f"residual {name}" for name in table.data_vars}))
     solution = solution if np.ndim(coordinates[time]) else solution.isel({time: 0})
     return solution if count is not None else solution.isel(function=0)
@@ -76,24 +77,24 @@ def end_of_window(model: Model, sensors: Sensors, inputs: Mapping[str, Functions
 
     - `model`: whose solution is continued.
     - `sensors`: the grid on which the state is read.
-    - `inputs`: of this window.
+    - `inputs`: the inputs of this window.
     """
     problem = model.problem
     time = problem.time_axis()
-    counts = {axis: n for _, own in sensors for axis, n in own}
+    counts = {axis: n for _, axes in sensors for axis, n in axes}
     missing = [name for name in problem.domain if name not in counts and name != time]
     if missing:
         raise ValueError(f"the model has no sensors along {', '.join(missing)} to read a state at")
-    places = {
+    points = {
         name: [axis.upper]
         if name == time
         else np.linspace(axis.lower, axis.upper, counts[name], endpoint=not axis.periodic)
         for name, axis in problem.domain.axes
     }
-    # Known while tracing, so that bases tabulate them.
+    # The points are constants of a traced program, so that bases are tabulated.
     with jax.ensure_compile_time_eval():
-        grid = Grid.of(problem.domain, {name: jnp.asarray(p, float) for name, p in places.items()})
+        grid = Grid.of(problem.domain, {name: jnp.asarray(p, float) for name, p in points.items()})
     symbols = [Symbol("field", field) for field in problem.fields]
-    found = evaluate(model, inputs, grid, symbols)
+    fields = evaluate(model, inputs, grid, symbols)
     along = 1 + problem.domain.names.index(time)
-    return problem.restart(inputs, {s.name: jnp.squeeze(found[s], along) for s in symbols})
+    return problem.restart(inputs, {s.name: jnp.squeeze(fields[s], along) for s in symbols})
