@@ -20,12 +20,12 @@ from ..nn.model import OperatorNetwork
 from .testset import TestSet, grid_of
 
 CHUNK_BYTES = 1 << 28
-"""How much of a prediction is held at once."""
+"""How many bytes of a prediction are held at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Errors of each function, as fractions."""
+    """The errors of each function over its grid and all fields; relative ones are fractions."""
 
     relative_l2: Float[np.ndarray, " functions"]
     rmse: Float[np.ndarray, " functions"]
@@ -63,24 +63,24 @@ def measure(model: OperatorNetwork, testset: TestSet) -> Errors:
     """The errors of a model on a test set, a few functions at a time."""
     fields = model.problem.fields
     grid = grid_of(testset)
-    floats = 8 * len(fields) * int(np.prod(grid.shape))
-    chunk = max(1, min(len(testset), CHUNK_BYTES // floats))
+    function_bytes = 8 * len(fields) * int(np.prod(grid.shape))
+    chunk = max(1, min(len(testset), CHUNK_BYTES // function_bytes))
     parts: list[Errors] = []
     for start in range(0, len(testset), chunk):
-        chosen = {name: functions[start : start + chunk] for name, functions in testset.inputs.items()}
+        inputs = {name: functions[start : start + chunk] for name, functions in testset.inputs.items()}
         with in_precision_of(model):
-            found = predict_fields(model, chosen, grid)
+            predicted = predict_fields(model, inputs, grid)
         exact = {field: testset.solution(field)[start : start + chunk] for field in fields}
-        parts.append(compare({f: np.asarray(v) for f, v in zip(fields, found, strict=True)}, exact))
+        parts.append(compare({f: np.asarray(v) for f, v in zip(fields, predicted, strict=True)}, exact))
     return Errors(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("relative_l2", "rmse", "maximum")))
 
 
 @eqx.filter_jit
 def predict_fields(model: Model, inputs: dict[str, Functions], grid: Grid) -> list[Float[Array, "functions *grid"]]:
-    """All fields on a grid."""
+    """The values of all fields on a grid, in the order of the problem's fields."""
     symbols = [Symbol("field", field) for field in model.problem.fields]
-    found = evaluate(model, inputs, grid, symbols)
-    return [found[symbol] for symbol in symbols]
+    values = evaluate(model, inputs, grid, symbols)
+    return [values[symbol] for symbol in symbols]
 
 
 def _flat(values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What is known about a trained operator: how it was trained, and its errors over functions it has not seen."""
+"""Reports on a trained operator: how it was trained, and its errors over functions it has not seen."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ RESIDUAL_FUNCTIONS = 20
 
 
 def has_reference(operator: Operator) -> bool:
-    """Whether the problem has a solver to compare with."""
+    """Whether errors can be measured: the problem has a reference solver, and inputs to draw."""
     return operator.problem.has_reference and bool(operator.problem.inputs)
 
 
@@ -52,20 +52,20 @@ def evaluation_report(
     - `operator`: what to evaluate.
     - `functions`: how many test functions.
     - `kind`: the reference, "converged" or "paper".
-    - `progress`: called with (functions solved, functions) while references are made.
+    - `progress`: called with (functions solved, functions) while references are computed.
     """
     problem = operator.problem
-    found: dict[str, Any] = {"functions": functions if problem.inputs else 1}
+    report: dict[str, Any] = {"functions": functions if problem.inputs else 1}
     if has_reference(operator):
         testset = load_testset(problem, "test", functions, kind=kind, progress=progress)
         errors = measure(operator.model, testset)
         inputs = testset.inputs
-        found |= {"reference": kind, "reference_error": testset.own_error, **errors.summary()}
-        found["per_function"] = {name: getattr(errors, name).tolist() for name in ("relative_l2", "rmse", "maximum")}
+        report |= {"reference": kind, "reference_error": testset.own_error, **errors.summary()}
+        report["per_function"] = {name: getattr(errors, name).tolist() for name in ("relative_l2", "rmse", "maximum")}
     else:
         inputs = draw_functions(problem, "test", functions) if problem.inputs else None
-    found["residuals"] = _residuals(operator, inputs)
-    return found
+    report["residuals"] = _residuals(operator, inputs)
+    return report
 
 
 def summarise_residuals(residuals: Any) -> dict[str, dict[str, float]]:
@@ -75,5 +75,5 @@ def summarise_residuals(residuals: Any) -> dict[str, dict[str, float]]:
 
 
 def _residuals(operator: Operator, inputs: Any) -> dict[str, dict[str, float]]:
-    few = None if inputs is None else {name: functions[:RESIDUAL_FUNCTIONS] for name, functions in inputs.items()}
-    return summarise_residuals(operator.residual(few))
+    subset = None if inputs is None else {name: functions[:RESIDUAL_FUNCTIONS] for name, functions in inputs.items()}
+    return summarise_residuals(operator.residual(subset))

@@ -1,4 +1,4 @@
-"""Functions that a model was not trained on, with their solutions: made once, kept in the user's cache."""
+"""Test sets: functions that a model was not trained on, with reference solutions; computed once, kept in a cache."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 2
 SEEDS = {"test": 7_000_001, "validation": 7_000_002}
-"""The splits draw from keys of their own; training folds its seed differently, so no functions are shared."""
+"""Each split has its key; training folds its seed differently, so no functions are shared."""
 
 Kind = Literal["converged", "paper"]
 
@@ -39,7 +39,7 @@ class TestSet:
 
     **Arguments:**
 
-    - `problem`: with its constants.
+    - `problem`: the problem, with its constants.
     - `inputs`: for each input a batch of functions.
     - `data`: the solutions, and the inputs for reading, with named coordinates; attributes say where they come from.
     """
@@ -84,14 +84,14 @@ def load_testset(
     refresh: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> TestSet:
-    """The test set from the cache, made first if it isn't there.
+    """The test set from the cache; it is computed first if it isn't there.
 
     **Arguments:**
 
     - `problem`, `split`, `functions`: whose functions, which and how many.
     - `kind`: "converged", or "paper" for the coarse solver that the paper quotes its errors against.
-    - `points`: the grid; by default the problem's own.
-    - `refresh`: make it anew.
+    - `points`: the grid; by default that of the problem.
+    - `refresh`: whether to compute it anew.
     - `progress`: called with (functions solved, functions).
     """
     inputs = draw_functions(problem, split, functions)
@@ -127,11 +127,11 @@ def _solve(
     batch = total if len(points) < 3 else 10
     parts: list[dict[str, np.ndarray]] = []
     for start in range(0, total, batch):
-        chosen = {name: functions[start : start + batch] for name, functions in inputs.items()}
+        subset = {name: functions[start : start + batch] for name, functions in inputs.items()}
         if kind == "converged":
-            solved = problem.reference_solution(chosen, points)
+            solved = problem.reference_solution(subset, points)
         else:
-            solved = paper_reference(problem, chosen, points)
+            solved = paper_reference(problem, subset, points)
         parts.append({field: values.astype(np.float32) for field, values in solved.items()})
         if progress is not None:
             progress(min(start + batch, total), total)
@@ -158,11 +158,12 @@ def _input_variables(
 def _own_error_attributes(
     problem: Problem, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int
 ) -> dict[str, float | int]:
+    # A few functions, because twice the resolution costs several times as much.
     count = 8 if len(points) < 3 else 2
-    few = {name: functions[:count] for name, functions in inputs.items()}
+    subset = {name: functions[:count] for name, functions in inputs.items()}
 
     def solve(resolution: int) -> np.ndarray:
-        solved = problem.reference_solution(few, points, resolution)
+        solved = problem.reference_solution(subset, points, resolution)
         return np.concatenate([solved[field] for field in problem.fields], axis=-1)
 
     estimate = estimate_error(solve, resolution)

@@ -24,7 +24,7 @@ PROBLEMS: Mapping[str, type[Problem]] = {
 
 
 def find_problem(name: str) -> type[Problem]:
-    """A registered problem; an unknown name gets the nearest known one."""
+    """The problem registered under `name`; the error for any other name suggests the nearest one."""
     if name in PROBLEMS:
         return PROBLEMS[name]
     hint = did_you_mean(name, PROBLEMS)

@@ -52,7 +52,7 @@ class Advection(Problem):
 
 
 DAMPING = 10.0
-"""How fast the known part dies away behind the kink: without it, it would grow large and have to be cancelled."""
+"""The rate at which the singular part decays behind the kink; undamped it would grow, and the network cancel it."""
 
 
 class AdvectionInformed(Advection):
@@ -71,18 +71,18 @@ class AdvectionInformed(Advection):
             x = where["x"]
             lines = Grid(("x",), ((x[:, None] * jnp.asarray(nodes, x.dtype)[None]).reshape(-1),))
             slowness = 1 / u(lines, ()).reshape(-1, x.shape[0], len(nodes))
-            travel = x[None] * jnp.matmul(slowness, jnp.asarray(weights, x.dtype), precision="highest")
+            travel_time = x[None] * jnp.matmul(slowness, jnp.asarray(weights, x.dtype), precision="highest")
             corner = Grid(("x",), (jnp.zeros(1, x.dtype),))
             rank = (-1,) + (1,) * len(where.shape)
             speed, slope = (u(corner, a).reshape(rank) for a in ((), multi_index(x=1)))
-            late = jnp.maximum(where.coordinate("t") - where.spread(travel, ("x",)), 0)
-            # e^(-a eta) (b eta + c eta^2) has these jumps.
+            delay = jnp.maximum(where.coordinate("t") - where.spread(travel_time, ("x",)), 0)
+            # e^(-a eta) (b eta + c eta^2) for eta > 0, zero before, has the two jumps.
             a, b = DAMPING, jnp.pi / 2 + jnp.pi * speed
             c = a * b - jnp.pi * speed * slope / 2
-            decay = jnp.exp(-a * late)
+            decay = jnp.exp(-a * delay)
             if not alpha:
-                return decay * late * (b + c * late)
-            along_t = decay * (b * (late > 0) + (2 * c - a * b) * late - a * c * late**2)
+                return decay * delay * (b + c * delay)
+            along_t = decay * (b * (delay > 0) + (2 * c - a * b) * delay - a * c * delay**2)
             if alpha == multi_index(t=1):
                 return along_t
             if alpha == multi_index(x=1):

@@ -33,13 +33,13 @@ class NonlinearDiffusion(Problem):
     ) -> dict[str, np.ndarray]:
         from ..reference import solve_nonlinear_diffusion
 
-        u, places = as_callable(inputs["u"]), (points["x"], points["y"])
-        return {"s": solve_nonlinear_diffusion(u, self.alpha, points["t"], places, resolution=resolution)}
+        u, plane = as_callable(inputs["u"]), (points["x"], points["y"])
+        return {"s": solve_nonlinear_diffusion(u, self.alpha, points["t"], plane, resolution=resolution)}
 
     def paper_reference(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         from ..reference import adams_nonlinear_diffusion
 
-        u, places = as_callable(inputs["u"]), (points["x"], points["y"])
-        return {"s": adams_nonlinear_diffusion(u, self.alpha, points["t"], places)}
+        u, plane = as_callable(inputs["u"]), (points["x"], points["y"])
+        return {"s": adams_nonlinear_diffusion(u, self.alpha, points["t"], plane)}

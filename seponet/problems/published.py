@@ -1,4 +1,4 @@
-"""What the paper reports for SepONet, to be shown beside ours, and what it compares with: solvers like its own.
+"""What the paper reports for SepONet, to be shown beside our results, and solvers like those that it compares with.
 
 The figures are the authors', from an A100.
 

@@ -9,7 +9,7 @@ from .._precision import double_precision
 
 
 def sample(function: Callable, *points: Float[np.ndarray, " _"]) -> Float[np.ndarray, "*leading"]:
-    """`function` at the given points of each axis: `[functions, n_1, ..., n_d]`, in float64.
+    """The values of `function` on the grid of `points`, one array per axis: `[functions, n_1, ..., n_d]`, in float64.
 
     The function may be NumPy or JAX; JAX runs in double precision here, so that a user in float32 still gets a
     reference that is not limited by rounding.

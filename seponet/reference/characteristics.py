@@ -63,7 +63,7 @@ def solve_advection(
 def _invert(
     series: Float[np.ndarray, " k"], derivative: Float[np.ndarray, " k-1"], values: Float[np.ndarray, "t x"]
 ) -> Float[np.ndarray, "t x"]:
-    """Where the increasing Chebyshev series takes the given values."""
+    """The inverse of an increasing Chebyshev series at `values`, by Newton's method started from a table."""
     table = np.linspace(-1, 1, TABLE)
     z = np.interp(values, chebyshev.chebval(table, series), table)
     # The second step is for speeds that vary on the scale of the table.

@@ -107,8 +107,8 @@ def _march(
             tau = GAMMA / 2 * dt
             solve_linear = _factorise(s, reaction, stencil[:, 0, 0], tau)
             middle = _newton(s, s[..., 1:-1] + tau * rate(s), rate, solve_linear, tau)
-            known = (middle[..., 1:-1] - (1 - GAMMA) ** 2 * s[..., 1:-1]) / (GAMMA * (2 - GAMMA))
-            s = _newton(middle, known, rate, solve_linear, tau)
+            right_side = (middle[..., 1:-1] - (1 - GAMMA) ** 2 * s[..., 1:-1]) / (GAMMA * (2 - GAMMA))
+            s = _newton(middle, right_side, rate, solve_linear, tau)
         now = time
         yield s
 

@@ -17,7 +17,7 @@ def fourier_matrix(
 ) -> Float[np.ndarray, "points {nodes}"]:
     """The trigonometric polynomial through `nodes` equispaced values on [0, period)."""
     modes = np.arange(nodes // 2 + 1)
-    # Every mode but the mean stands for a pair +-k; the Nyquist mode of an even grid is its own partner.
+    # Every mode but the mean stands for a pair +-k; the Nyquist mode of an even grid is paired with itself.
     weights = np.where((modes == 0) | (2 * modes == nodes), 1.0, 2.0)
-    waves = weights * np.exp(2j * np.pi / period * points[:, None] * modes)
-    return (waves @ np.fft.rfft(np.eye(nodes), axis=-1).T).real / nodes
+    exponentials = weights * np.exp(2j * np.pi / period * points[:, None] * modes)
+    return (exponentials @ np.fft.rfft(np.eye(nodes), axis=-1).T).real / nodes

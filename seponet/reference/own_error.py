@@ -38,7 +38,7 @@ def relative_l2(
 
 
 def estimate_error(solve: Callable[[int], Float[np.ndarray, "functions *grid"]], resolution: int) -> OwnError:
-    """The own error of `solve(resolution)`, measured against `solve(2 * resolution)`.
+    """The error of `solve(resolution)` itself, measured against `solve(2 * resolution)`.
 
     For a scheme of order p the estimate is within a factor 1 +- 2^-p of the true error; for a spectral one it is the
     error. `solve` must refine everything that it discretises, time steps included.

@@ -13,8 +13,8 @@ def sine_coefficients(
 ) -> Float[np.ndarray, "functions {modes}"]:
     r"""$A_k = 2/L \int u(x) \sin(k\pi (x-a)/L) dx$ for k = 1..modes, by composite Gauss quadrature.
 
-    A panel of 32 nodes for every eight modes: eight nodes per wave of the highest sine, hence exact to rounding for
-    inputs as smooth as that.
+    A panel of 32 nodes for every eight modes: eight nodes per wavelength of the highest sine, hence exact to rounding
+    for inputs as smooth as that.
     """
     nodes, weights = np.polynomial.legendre.leggauss(32)
     panels = -(-modes // 8)

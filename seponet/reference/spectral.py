@@ -85,7 +85,7 @@ def solve_navier_stokes(
 def velocity_from_vorticity(
     vorticity: Float[np.ndarray, "*batch n n"], period: float = 2 * np.pi
 ) -> Float[np.ndarray, "2 *batch n n"]:
-    """The divergence-free velocity without mean whose curl is the given field, both on an equispaced periodic grid."""
+    """The divergence-free velocity without mean whose curl is `vorticity`, both on an equispaced periodic grid."""
     n = vorticity.shape[-1]
     modes = np.fft.fftfreq(n, 1 / n)[:, None], np.fft.rfftfreq(n, 1 / n)
     square = modes[0] ** 2 + modes[1] ** 2
@@ -121,7 +121,7 @@ def _advance(
     courant: float,
     speed: float,
 ) -> Float[np.ndarray, "functions t *grid"]:
-    """The states at the given times, with equal steps between one time and the next."""
+    """The states at `times`, `[functions, t, *grid]`, with equal steps between one time and the next."""
     intervals = np.diff(times, prepend=0.0)
     longest = courant * period / initial.shape[-1] / max(speed, 1e-12)
     counts = np.ceil(intervals / longest - 1e-9).astype(np.int32)
