@@ -57,7 +57,7 @@ def residual(name: str, zcs: bool) -> Any:
 
 
 def circle(x: Any) -> Any:
-    """Coordinates (x, t) with x wound around a circle."""
+    """Coordinates (x, t) with x mapped to the unit circle, so that the network is periodic in it."""
     angle = 2 * np.pi * x[:, :1]
     return torch.cat([torch.cos(angle), torch.sin(angle), x[:, 1:]], dim=1)
 
@@ -76,8 +76,8 @@ def conditions(name: str, domain: Any) -> list[Any]:
 
 
 def tabulated(net: Any, test: np.ndarray, mesh: np.ndarray) -> Callable[[], np.ndarray]:
-    """The forward pass with the trunk evaluated beforehand, as for our own DeepONet; DeepXDE has no call for it."""
-    functions, places = torch.as_tensor(test), torch.as_tensor(mesh)
+    """The forward pass with the trunk evaluated beforehand, as for our DeepONet; DeepXDE has no call for it."""
+    functions, points = torch.as_tensor(test), torch.as_tensor(mesh)
 
     @torch.no_grad()
     def evaluate_trunk(places: Any) -> Any:
@@ -89,10 +89,10 @@ def tabulated(net: Any, test: np.ndarray, mesh: np.ndarray) -> Callable[[], np.n
         return net.merge_branch_trunk(net.branch(functions), table, 0).numpy()
 
     with torch.no_grad():
-        whole = net((functions, places[:100])).numpy()
-    if not np.allclose(forward(evaluate_trunk(places[:100])), whole, atol=1e-5):
+        whole = net((functions, points[:100])).numpy()
+    if not np.allclose(forward(evaluate_trunk(points[:100])), whole, atol=1e-5):
         raise ValueError("DeepXDE's DeepONet is not the product of its branch and its trunk")
-    table = evaluate_trunk(places)
+    table = evaluate_trunk(points)
     return lambda: forward(table)
 
 
@@ -124,10 +124,10 @@ def run(task: Task, settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
     zcs, points = settings["mode"] == "zcs", settings["points"]
     domain = dde.geometry.GeometryXTime(dde.geometry.Interval(0, 1), dde.geometry.TimeDomain(0, 1))
-    given = conditions(name, domain)
+    imposed = conditions(name, domain)
     edges = 0 if periodic else 2 * points
     problem = dde.data.TimePDE(
-        domain, residual(name, zcs), given, num_domain=points**2, num_boundary=edges, num_initial=points
+        domain, residual(name, zcs), imposed, num_domain=points**2, num_boundary=edges, num_initial=points
     )
     kind = dde.zcs if zcs else dde.data
     data = kind.PDEOperatorCartesianProd(
@@ -140,7 +140,7 @@ def run(task: Task, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     )
     data.test_x = (data.train_x[0][:1], data.train_x[1])
     model = (dde.zcs.Model if zcs else dde.Model)(data, net)
-    weights = [1.0, settings["weight_t"], settings["weight_x"]][: 1 + len(given)]
+    weights = [1.0, settings["weight_t"], settings["weight_x"]][: 1 + len(imposed)]
     model.compile("adam", lr=1e-3, decay=("step", 1000, 0.9), loss_weights=weights, verbose=0)
 
     def advance(steps: int) -> None:
@@ -150,11 +150,11 @@ def run(task: Task, settings: Mapping[str, Any]) -> Mapping[str, Any]:
             model._train_step(state.X_train, state.y_train, state.train_aux_vars)
 
     timed = time_steps(advance)
-    found = {**timed, "versions": versions}
+    result = {**timed, "versions": versions}
     if settings["seconds"]:
         error = lambda: task.error(forward())  # noqa: E731
-        found |= {"training": fit(advance, error, timed, settings["seconds"], settings["target"])}
-    return found
+        result |= {"training": fit(advance, error, timed, settings["seconds"], settings["target"])}
+    return result
 
 
 if __name__ == "__main__":

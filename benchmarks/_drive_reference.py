@@ -21,13 +21,13 @@ def run(task: Task, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     model = models.SepONet(
         axes, sensors, 1, settings["depth"], settings["width"], settings["rank"], key=jax.random.key(0)
     )
-    places = tuple(jnp.asarray(p, jnp.float32)[:, None] for p in (task.t, *[task.x] * (axes - 1)))
+    coordinates = tuple(jnp.asarray(p, jnp.float32)[:, None] for p in (task.t, *[task.x] * (axes - 1)))
     test = jnp.asarray(task.test, jnp.float32)
-    forward = eqx.filter_jit(lambda model: model((places, test)))
+    forward = eqx.filter_jit(lambda model: model((coordinates, test)))
     versions = {name: version(name) for name in ("separable-operator-networks", "jax", "equinox")}
     if settings["what"] == "predict":
-        found = time_prediction(lambda: jax.block_until_ready(forward(model)), len(test))
-        return {**found, "versions": versions}
+        result = time_prediction(lambda: jax.block_until_ready(forward(model)), len(test))
+        return {**result, "versions": versions}
 
     module = getattr(pde, name)
     generate = getattr(module, f"SepONet_train_generator_{SUFFIX[name]}")
@@ -47,11 +47,11 @@ def run(task: Task, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         jax.block_until_ready(eqx.filter(box["model"], eqx.is_array))
 
     timed = time_steps(advance)
-    found = {**timed, "versions": versions}
+    result = {**timed, "versions": versions}
     if settings["seconds"]:
         error = lambda: task.error(np.asarray(forward(box["model"])))  # noqa: E731
-        found |= {"training": fit(advance, error, timed, settings["seconds"], settings["target"])}
-    return found
+        result |= {"training": fit(advance, error, timed, settings["seconds"], settings["target"])}
+    return result
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ STUDY = Study(
 def render() -> None:
     import tables
 
-    found: Finished = STUDY.finished()
+    outcomes: Finished = STUDY.finished()
     parts = [
         "# Ablations",
         f"One factor changed at a time, {BUDGET:.0f} core-seconds of training each (compilation aside, cosine schedule "
@@ -144,10 +144,10 @@ def render() -> None:
         "(3 x 100) with a linear skip, 64 sensors, 100 functions on stratified 32^2 points, new every step, SOAP. "
         "–: not run yet.",
     ]
-    reference = found.get(Ablation("base", "base").id)
+    reference = outcomes.get(Ablation("base", "base").id)
     rows = []
     for cell in STUDY.cells:
-        outcome = found.get(cell.id)
+        outcome = outcomes.get(cell.id)
         versus = "–"
         if outcome and reference and "relative_l2_mean" in outcome.result and problem_of(cell) == "burgers":
             versus = f"{outcome.result['relative_l2_mean'] / reference.result['relative_l2_mean']:.2f}"

@@ -38,10 +38,10 @@ def measure(problem: str, recipe: str, seed: int) -> dict[str, Any]:
         out = Path(folder) / "run"
         operator = seponet.train(problem, recipe, seed=seed, out=out, functions=0, figures=False, quiet=True)
         report = RunFolder(out).read_report()
-    found = evaluation_report(operator)
+    evaluation = evaluation_report(operator)
     row = {"seed": seed, "seconds": report["training_seconds"], "steps": report["steps"]}
-    row |= {key: found[key] for key in ("relative_l2_mean", "relative_l2_std", "rmse_mean", "reference_error")}
-    row["relative_l2_max"] = max(found["per_function"]["relative_l2"])
+    row |= {key: evaluation[key] for key in ("relative_l2_mean", "relative_l2_std", "rmse_mean", "reference_error")}
+    row["relative_l2_max"] = max(evaluation["per_function"]["relative_l2"])
     try:
         row["relative_l2_mean_paper_reference"] = evaluation_report(operator, kind="paper")["relative_l2_mean"]
     except ValueError:
@@ -62,14 +62,14 @@ def main() -> None:
         settings = load_recipe(recipe, problem).to_dict()
         content = {"problem": problem, "recipe": recipe, "machine": machine()}
         for seed in arguments.seeds:
-            found = measure(problem, recipe, seed)
-            print(f"{problem} {recipe} seed {seed}: {found}", flush=True)
+            measured = measure(problem, recipe, seed)
+            print(f"{problem} {recipe} seed {seed}: {measured}", flush=True)
             # Read now: another process may have stored another seed.
             others = [row for row in kept(problem, recipe) if row["seed"] != seed]
-            rows = sorted([*others, found], key=lambda row: int(row["seed"]))
+            rows = sorted([*others, measured], key=lambda row: int(row["seed"]))
             mean = statistics.mean(row["relative_l2_mean"] for row in rows)
-            made = {**content, "relative_l2_mean": mean, "settings": settings, "rows": rows}
-            store(f"accuracy_{problem}_{recipe}", made)
+            accuracy = {**content, "relative_l2_mean": mean, "settings": settings, "rows": rows}
+            store(f"accuracy_{problem}_{recipe}", accuracy)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def cost(model: str, size: Mapping[str, int], variable: str) -> dict[str, float]
             return s_a
 
     rank = size["r"] if model != "seponet_tucker" else size["r"] // 8 if variable == "r" else TUCKER
-    made = nn.build(
+    network = nn.build(
         Transport(),
         kind="seponet" if model.startswith("seponet") else model,
         decoder="tucker" if model == "seponet_tucker" else "cp",
@@ -94,9 +94,9 @@ def cost(model: str, size: Mapping[str, int], variable: str) -> dict[str, float]
         key=jax.random.key(0),
     )
     where = Grid(tuple(names), (jnp.linspace(0.0, 1.0, size["N"]),) * size["d"])
-    inputs = made.problem.sample(jax.random.key(1), 1)
+    inputs = network.problem.sample(jax.random.key(1), 1)
     symbols = [Symbol("field", "s", multi_index(**{name: 1})) for name in names]
-    compiled = jax.jit(lambda where: list(evaluate(made, inputs, where, symbols).values())).lower(where).compile()
+    compiled = jax.jit(lambda where: list(evaluate(network, inputs, where, symbols).values())).lower(where).compile()
     jax.block_until_ready(compiled(where))
     times: list[float] = []
     while len(times) < 5 or (len(times) < 50 and sum(times) < 0.5):
@@ -157,12 +157,12 @@ def render() -> None:
         "it is the factor of N that one more dimension costs: 1 means N^d. The Tucker decoder is not in the paper; "
         f"its rank is {TUCKER} along each axis, r / 8 where r is swept. –: not run yet.",
     ]
-    for what, heading in (("seconds", "Time"), ("bytes", "Memory")):
+    for quantity, heading in (("seconds", "Time"), ("bytes", "Memory")):
         rows = []
         for model in MODELS:
             family = "seponet" if model.startswith("seponet") else "deeponet"
-            entries = [_entry(finished, model, variable, what) for variable in SWEEPS]
-            claim = "–" if model == "seponet_tucker" else PAPER[family, what]
+            entries = [_entry(finished, model, variable, quantity) for variable in SWEEPS]
+            claim = "–" if model == "seponet_tucker" else PAPER[family, quantity]
             rows.append([NAMES[model], claim, *entries])
         swept = [f"{v} = {', '.join(map(str, values))}" for v, values in SWEEPS.items()]
         parts += [f"## {heading}", tables.markdown(["", "paper, Table 1", *swept], rows)]
@@ -176,11 +176,11 @@ def _entry(finished: Finished, model: str, variable: str, what: str) -> str:
     if not outcome.measured:
         return f"failed ({outcome.result['reason']})"
     rows = outcome.result["rows"]
-    found = exponent(variable, rows, [row[what] for row in rows])
+    measured = exponent(variable, rows, [row[what] for row in rows])
     if model == "seponet_tucker":
-        return f"**{found:z.2f}**"
+        return f"**{measured:z.2f}**"
     claimed = exponent(variable, rows, [formula(model, what, row) for row in rows])
-    return f"**{found:z.2f}** ({claimed:z.2f})"
+    return f"**{measured:z.2f}** ({claimed:z.2f})"
 
 
 if __name__ == "__main__":

@@ -33,18 +33,18 @@ OUT_OF_MEMORY = r"MemoryError|bad_alloc|RESOURCE_EXHAUSTED|[Cc]an.?t allocate|[O
 def python_of(peer: str) -> Path:
     """The interpreter of a peer's environment, which is installed first if it isn't there."""
     folder = FOLDER / peer
-    python, done = folder / "bin" / "python", folder / ".installed"
-    if done.exists() and done.read_text() == " ".join(PACKAGES[peer]):
+    python, stamp = folder / "bin" / "python", folder / ".installed"
+    if stamp.exists() and stamp.read_text() == " ".join(PACKAGES[peer]):
         return python
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True)
     install = [str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]]
-    ended = subprocess.run(install, capture_output=True, text=True)
-    if ended.returncode:
-        said = [line for line in ended.stderr.splitlines() if line.startswith("ERROR")] or ["no message"]
-        raise RuntimeError(f"{peer} can't be installed here: {said[-1]}")
+    installation = subprocess.run(install, capture_output=True, text=True)
+    if installation.returncode:
+        errors = [line for line in installation.stderr.splitlines() if line.startswith("ERROR")] or ["no message"]
+        raise RuntimeError(f"{peer} can't be installed here: {errors[-1]}")
     # Written last: an installation that was interrupted is done again.
-    done.write_text(" ".join(PACKAGES[peer]))
+    stamp.write_text(" ".join(PACKAGES[peer]))
     return python
 
 
@@ -68,8 +68,8 @@ def task_file(name: str, what: str) -> Path:
     grid = Grid(space.domain.names, (jax.numpy.asarray(sensors),) * len(axes))
 
     def values(inputs: Mapping[str, Any]) -> np.ndarray:
-        found = np.asarray(inputs[key](grid))
-        return found.reshape(len(found), -1).astype(np.float32)
+        samples = np.asarray(inputs[key](grid))
+        return samples.reshape(len(samples), -1).astype(np.float32)
 
     if what == "train":
         test = load_testset(problem, "test", 100)

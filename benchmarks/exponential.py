@@ -1,8 +1,8 @@
 r"""Semilinear equations $\dot c = \Lambda c + N(c)$ with a diagonal $\Lambda$, by exponential time differencing.
 
-A spectral method brings many equations to this form: Fourier on circles, sines for Dirichlet and cosines for Neumann
-walls. ETDRK4 (Cox and Matthews 2002) treats the stiff diagonal exactly and N with order four. Its coefficients are
-means over a circle in the complex plane (Kassam and Trefethen 2005), which is free of cancellation.
+A spectral method brings many equations to this form: Fourier on periodic axes, sines for Dirichlet and cosines for
+Neumann walls. ETDRK4 (Cox and Matthews 2002) treats the stiff diagonal exactly and N with order four. Its coefficients
+are means over a circle in the complex plane (Kassam and Trefethen 2005), which is free of cancellation.
 """
 
 from collections.abc import Callable
@@ -56,8 +56,8 @@ def _coefficients(h: float, diagonal: np.ndarray) -> tuple[np.ndarray, ...]:
     z = h * diagonal[..., None] + circle
 
     def mean(values: np.ndarray) -> np.ndarray:
-        found = values.mean(-1)
-        return h * (found if np.iscomplexobj(diagonal) else found.real)
+        average = values.mean(-1)
+        return h * (average if np.iscomplexobj(diagonal) else average.real)
 
     e = np.exp(z)
     return (

@@ -25,7 +25,7 @@ from seponet.runs.recipes import load_recipe, recipes_of
 
 MEMORY = 2 << 30
 THINNING = {"nonlinear_diffusion": 5}
-"""Only every so many points of the problem's grid are compared; 2 for the others."""
+"""The stride by which the problem's grid is thinned for comparison; 2 for the others."""
 
 
 def floor(name: str, recipe: str, functions: int, steps: int = 3) -> dict[str, object]:
@@ -43,9 +43,9 @@ def floor(name: str, recipe: str, functions: int, steps: int = 3) -> dict[str, o
         with jax.enable_x64(True):
             coefficients = jnp.asarray(refined)
             fields = predict_fields(FixedCoefficients(model, coefficients), testset.inputs, grid_of(testset))
-        found = {field: np.asarray(v) for field, v in zip(problem.fields, fields, strict=True)}
+        predicted = {field: np.asarray(v) for field, v in zip(problem.fields, fields, strict=True)}
         exact = {field: testset.solution(field) for field in problem.fields}
-        errors.append(float(np.mean(compare(found, exact).relative_l2)))
+        errors.append(float(np.mean(compare(predicted, exact).relative_l2)))
     return {"problem": name, "recipe": recipe, "nodes": dict(nodes), "functions": functions, "relative_l2_mean": errors}
 
 
@@ -57,11 +57,11 @@ def main() -> None:
     arguments = parser.parse_args()
     cases = [(arguments.problem, arguments.recipe)]
     if arguments.problem is None:
-        own = {name: recipes_of(name) for name in PROBLEMS if name != "navier_stokes"}
-        cases = [(name, recipe) for name in own for recipe in ("quick", "best") if recipe in own[name]]
+        recipes = {name: recipes_of(name) for name in PROBLEMS if name != "navier_stokes"}
+        cases = [(name, recipe) for name in recipes for recipe in ("quick", "best") if recipe in recipes[name]]
     for name, recipe in cases:
-        few = 2 if len(PROBLEMS[name]().domain) == 3 else 20
-        row = floor(name, recipe, arguments.functions or few)
+        default = 2 if len(PROBLEMS[name]().domain) == 3 else 20
+        row = floor(name, recipe, arguments.functions or default)
         print(row, flush=True)
         store(f"floor_{name}_{recipe}", {**row, "machine": machine()})
 

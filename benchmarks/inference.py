@@ -65,7 +65,7 @@ def grid(problem: Any) -> dict[str, Any]:
 
 
 def predict(name: str, who: str) -> Mapping[str, Any]:
-    """Through `Operator.on`, as a user would: trunks tabulated once, then a pass of the branch and a contraction."""
+    """Through `Operator.compile`, as a user would: trunks tabulated once, then a branch pass and a contraction."""
     import jax
     from peer import peak_bytes, time_prediction
 
@@ -81,8 +81,8 @@ def predict(name: str, who: str) -> Mapping[str, Any]:
     operator = Operator(nn.build(problem, recipe.model, key=jax.random.key(0), kind=kind))
     evaluator = operator.compile(**grid(problem))
     inputs = draw_functions(problem, "test", FUNCTIONS)
-    found = time_prediction(lambda: jax.block_until_ready(evaluator(inputs).data), FUNCTIONS)
-    return {**found, "process_bytes": peak_bytes()}
+    timing = time_prediction(lambda: jax.block_until_ready(evaluator(inputs).data), FUNCTIONS)
+    return {**timing, "process_bytes": peak_bytes()}
 
 
 def solve(name: str, who: str) -> Mapping[str, Any]:
@@ -134,15 +134,15 @@ NAMES = {
 def render() -> None:
     import tables
 
-    found: Finished = STUDY.finished()
-    table = {(o.cell["problem"], o.cell["who"]): o for o in found.values()}
+    runs: Finished = STUDY.finished()
+    table = {(o.cell["problem"], o.cell["who"]): o for o in runs.values()}
     columns = ["functions a second", *(f"{tables.title(p)}, 101^{3 if p[:3] == 'non' else 2}" for p in PROBLEMS)]
     rows = []
     for who, name in NAMES.items():
         outcomes = [table.get((problem, who)) for problem in PROBLEMS]
         rows.append([name, *(tables.show(o, "functions_per_second", rounded) for o in outcomes)])
     note = (
-        f"New input functions a second, 100 at once, from sensors to the whole grid on {tables.cores(found)}. Networks "
+        f"New input functions a second, 100 at once, from sensors to the whole grid on {tables.cores(runs)}. Networks "
         "are not trained for this: their time does not depend on the weights, and their errors are in other tables. "
         "The grid is known before: DeepONets, ours and DeepXDE's, have evaluated their trunks on it, and separable "
         "trunks take next to no time. The solvers (ours, in float64) solve 10 functions at once, 2 of nonlinear "

@@ -71,13 +71,13 @@ def relative_residual(model: Any, inputs: Any) -> jax.Array:
 
 
 def residuals(operator: seponet.Operator, inputs: Mapping[str, Functions], windows: int) -> np.ndarray:
-    """For each window and state."""
-    made = []
+    """The relative residual of each window and state, `[windows, states]`."""
+    per_window = []
     for _ in range(windows):
         parts = [relative_residual(operator.model, {"u": inputs["u"][i : i + 20]}) for i in range(0, 100, 20)]
-        made.append(np.concatenate([np.asarray(part) for part in parts]))
+        per_window.append(np.concatenate([np.asarray(part) for part in parts]))
         inputs = advance_inputs(operator.model, dict(inputs))
-    return np.stack(made)
+    return np.stack(per_window)
 
 
 def divergence(operator: seponet.Operator, inputs: Any) -> float:
@@ -101,15 +101,15 @@ def median_seconds(call: Callable[[], object], repeats: int = 3) -> float:
 def evaluate(operator: seponet.Operator, composed: bool, figures: Path) -> dict[str, Any]:
     """At T = 0.1; and at T = 1, with pictures and times, for a model that is made to be composed."""
     rows: dict[str, Any] = {}
-    found: dict[float, Any] = {}
+    solutions: dict[float, Any] = {}
     for duration, windows in ((0.1, 1), (1.0, 10)) if composed else ((0.1, 1),):
         testset = load_testset(NavierStokes(duration=duration), "test", 100)
         exact = {k: testset.solution(k) for k in "pq"}
-        made = operator.advance(testset.inputs, **testset.points)
-        predicted = {k: made[k].to_numpy() for k in "pq"}
+        flow = operator.advance(testset.inputs, **testset.points)
+        predicted = {k: flow[k].to_numpy() for k in "pq"}
         errors = compare(predicted, exact).relative_l2
-        judged = residuals(operator, testset.inputs, windows)
-        worst = judged.max(axis=0)
+        relative_residuals = residuals(operator, testset.inputs, windows)
+        worst = relative_residuals.max(axis=0)
         order = [np.argsort(np.argsort(values)) for values in (worst, errors)]
         rows[f"T={duration:g}"] = {
             "windows": windows,
@@ -119,17 +119,17 @@ def evaluate(operator: seponet.Operator, composed: bool, figures: Path) -> dict[
             "per_state": {"relative_l2": errors.tolist(), "largest_relative_residual": worst.tolist()},
             "residual_error_rank_correlation": float(np.corrcoef(*order)[0, 1]),
         }
-        found[duration] = (testset, predicted, exact)
+        solutions[duration] = (testset, predicted, exact)
         print(f"T={duration:g}", {k: v for k, v in rows[f"T={duration:g}"].items() if k != "per_state"}, flush=True)
-    testset, predicted, exact = found[max(found)]
+    testset, predicted, exact = solutions[max(solutions)]
     rows["relative_divergence"] = divergence(operator, {"u": testset.inputs["u"][:10]})
     if not composed:
         return rows
-    few = {"u": testset.inputs["u"][:20]}
+    inputs = {"u": testset.inputs["u"][:20]}
     ends = {**testset.points, "t": testset.points["t"][[-1]]}
     size = rows["T=1"]["floors"]["truncated_dynamics"]["resolution"]
-    solver = median_seconds(lambda: testset.problem.reference(few, ends, size)) / 20
-    network = median_seconds(lambda: operator.advance(few, **ends)) / 20
+    solver = median_seconds(lambda: testset.problem.reference(inputs, ends, size)) / 20
+    network = median_seconds(lambda: operator.advance(inputs, **ends)) / 20
     rows["seconds_per_state_at_t_1"] = {"network": network, "solver": solver, "solver_resolution": size}
     print(rows["relative_divergence"], rows["seconds_per_state_at_t_1"], flush=True)
     figures.mkdir(exist_ok=True)
@@ -150,8 +150,8 @@ def main() -> None:
         if arguments.run is None:
             seponet.train("navier_stokes", arguments.recipe, seed=arguments.seed, out=out, functions=0, figures=False)
         operator, report = seponet.load(out), RunFolder(out).read_report()
-    kept = ("recipe", "seed", "steps", "training_seconds", "parameters")
-    content = {"machine": machine(), **{key: report.get(key) for key in kept}}
+    keys = ("recipe", "seed", "steps", "training_seconds", "parameters")
+    content = {"machine": machine(), **{key: report.get(key) for key in keys}}
     composed = load_recipe(arguments.recipe, "navier_stokes").train.rollout.windows > 1
     rows = evaluate(operator, composed, Path(__file__).parent / "figures")
     store(f"navier_stokes_{Path(arguments.recipe).stem}", {**content, **rows})

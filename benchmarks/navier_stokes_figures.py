@@ -48,15 +48,15 @@ def draw_snapshots(
     state: int = 0,
 ) -> None:
     """Vorticity at four times: reference, prediction, and their difference on its own scale."""
-    chosen = [0, 3, 6, 9]
-    figure, axes = plt.subplots(3, len(chosen), figsize=(8.6, 6.4), layout="constrained")
-    pairs = [[vorticity(made["p"][state, i], made["q"][state, i]) for i in chosen] for made in (exact, predicted)]
+    snapshots = [0, 3, 6, 9]
+    figure, axes = plt.subplots(3, len(snapshots), figsize=(8.6, 6.4), layout="constrained")
+    pairs = [[vorticity(flow["p"][state, i], flow["q"][state, i]) for i in snapshots] for flow in (exact, predicted)]
     error = [b - a for a, b in zip(*pairs, strict=True)]
     largest = max(np.abs(w).max() for w in pairs[0])
     small = max(np.abs(e).max() for e in error)
     names = ("reference", "prediction", "prediction - reference")
     for row, (fields, scale) in enumerate(((pairs[0], largest), (pairs[1], largest), (error, small))):
-        for column, (w, i) in enumerate(zip(fields, chosen, strict=True)):
+        for column, (w, i) in enumerate(zip(fields, snapshots, strict=True)):
             axis = axes[row, column]
             image = axis.imshow(w.T, vmin=-scale, vmax=scale, **STYLE)
             axis.set(xticks=TICKS if row == 2 else [], yticks=TICKS if column == 0 else [])
@@ -75,8 +75,8 @@ def draw_film(operator: seponet.Operator, u: Any, path: Path, frames: int = 21) 
     """The vorticity of one predicted flow up to t = 1."""
     x = np.linspace(0, 2 * np.pi, 96, endpoint=False)
     times = np.linspace(0, 1, frames)
-    found = operator.advance(u, t=times, x=x, y=x)
-    flow = vorticity(found["p"].to_numpy()[0], found["q"].to_numpy()[0])
+    solution = operator.advance(u, t=times, x=x, y=x)
+    flow = vorticity(solution["p"].to_numpy()[0], solution["q"].to_numpy()[0])
     scale = np.abs(flow).max()
     images: list[Image.Image] = []
     for w, t in zip(flow, times, strict=True):

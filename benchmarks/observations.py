@@ -84,16 +84,16 @@ def study_rank(ranks: Sequence[int]) -> None:
 def draw_batch(rows: list[dict[str, Any]]) -> None:
     figure = new_figure(2.8, 7.0)
     panels = figure.subplots(1, 2, sharey=True)
-    for axes, what, fixed, value in zip(
+    for axes, variable, fixed, value in zip(
         panels, ("points", "functions"), ("functions", "points"), (100, 32), strict=True
     ):
-        chosen = [r for r in rows if r[fixed] == value]
-        sizes = sorted({r[what] for r in chosen})
-        errors = [100 * next(r["relative_l2_mean"] for r in chosen if r[what] == n) for n in sizes]
+        sweep = [r for r in rows if r[fixed] == value]
+        sizes = sorted({r[variable] for r in sweep})
+        errors = [100 * next(r["relative_l2_mean"] for r in sweep if r[variable] == n) for n in sizes]
         axes.plot(sizes, errors, "o-", color=LINES[0], linewidth=1.4, markersize=3)
-        note = "100 functions" if what == "points" else "32 points along each axis"
-        style_lines(axes, note, f"{what} {'along each axis' if what == 'points' else 'in a batch'}", "")
-        axes.set_xscale("log", base=2 if what == "points" else 10)
+        note = "100 functions" if variable == "points" else "32 points along each axis"
+        style_lines(axes, note, f"{variable} {'along each axis' if variable == 'points' else 'in a batch'}", "")
+        axes.set_xscale("log", base=2 if variable == "points" else 10)
         axes.set_xticks(sizes, [str(n) for n in sizes])
         axes.minorticks_off()
     panels[0].set_ylabel("mean relative $L^2$ error (%)", fontsize=9)
@@ -129,8 +129,8 @@ def draw_rank(rows: list[dict[str, Any]]) -> None:
     for panel, row in zip(bottom.subplots(1, len(shown), sharey=True), shown, strict=True):
         for i, factor in enumerate(np.array(row["factors"])[:10]):
             panel.plot(row["x"], factor / np.max(np.abs(factor)), linewidth=0.9, color=LINES[i % len(LINES)])
-        some = "" if row["rank"] <= 10 else ", ten of them"
-        style_lines(panel, f"$r = {row['rank']}${some}", "$x$", "factors" if row is shown[0] else "")
+        note = "" if row["rank"] <= 10 else ", ten of them"
+        style_lines(panel, f"$r = {row['rank']}${note}", "$x$", "factors" if row is shown[0] else "")
     save_figure(figure, RESULTS.parent / "figures" / "observations_rank.png")
 
 

@@ -57,8 +57,8 @@ def copy_weights(model: Any, theirs: Any) -> Any:
 
     # Their networks are mapped over points; what is mapped is kept under `_fun`.
     networks = [theirs.branch, *theirs.trunk]
-    given = [layer for net in networks for layer in getattr(net, "_fun", net).layers]
-    arrays = [a for layer in given for a in (layer.weight.T, layer.bias)]
+    their_layers = [layer for net in networks for layer in getattr(net, "_fun", net).layers]
+    arrays = [a for layer in their_layers for a in (layer.weight.T, layer.bias)]
     return eqx.tree_at(lambda m: [a for layer in layers(m) for a in (layer.weight, layer.bias)], model, arrays)
 
 
@@ -142,8 +142,8 @@ def follow(name: str, steps: int) -> dict[str, Any]:
 
     sensors = recipe.model.sensors
     reference = make_theirs(name, recipe, 0)
-    own = nn.build(problem, recipe.model, key=jax.random.key(2))
-    same = copy_weights(own, reference)
+    independent = nn.build(problem, recipe.model, key=jax.random.key(2))
+    same = copy_weights(independent, reference)
     weights, rest = eqx.partition(same, trainable(same))
     rounded = eqx.combine(jax.tree.map(lambda w: w * (1 + 1e-6), weights), rest)
     first = compare_first(name, stepper(same), reference, sensors)
@@ -151,7 +151,7 @@ def follow(name: str, steps: int) -> dict[str, Any]:
         "reference": run_theirs(name, reference, stepper(same), sensors, steps, error_of_theirs(testset, sensors)),
         "same weights": run_ours(stepper(same), steps, error),
         "rounding": run_ours(stepper(rounded), steps, error),
-        "own weights": run_ours(stepper(own), steps, error),
+        "own weights": run_ours(stepper(independent), steps, error),
     }
     ours, theirs, shaken = (
         np.array([p["error"] for p in curves[who]]) for who in ("same weights", "reference", "rounding")

@@ -20,7 +20,7 @@ import numpy as np
 class Task:
     """Input functions at sensors, and solutions.
 
-    - `sensors`: their places; for several axes the places along each, which are the same.
+    - `sensors`: their coordinates; for several axes those along each, which are the same.
     - `train`, `test`: values of functions, `[functions, sensors]`.
     - `t`, `x`: the grid of the solutions (all further axes are like x); `solution`: `[functions, t, x...]`.
     """
@@ -67,7 +67,7 @@ def fit(
     seconds: float,
     target: float,
 ) -> dict[str, Any]:
-    """Train for so many seconds of steps; the clock stands still while errors are measured.
+    """Train for a number of seconds, counting steps alone; the clock stands still while errors are measured.
 
     The steps of `time_steps`, made before, count as its median says: without compilation.
     Errors are measured at times that grow by a fifth; training does not stop where the target is reached.
@@ -110,6 +110,6 @@ def drive(run: Callable[[Task, Mapping[str, Any]], Mapping[str, Any]]) -> None:
         # An allocation beyond it fails, instead of taking the machine down.
         resource.setrlimit(resource.RLIMIT_AS, (settings["memory_bytes"],) * 2)
     with np.load(task) as arrays:
-        found = run(Task(**arrays), settings)
+        result = run(Task(**arrays), settings)
     with open(out, "w") as file:
-        json.dump({**found, "process_bytes": peak_bytes()}, file)
+        json.dump({**result, "process_bytes": peak_bytes()}, file)

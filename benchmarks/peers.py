@@ -33,19 +33,19 @@ class Peer(Cell):
 
 
 def cells() -> tuple[Peer, ...]:
-    made = [Peer(problem, "seponet_quick", "own") for problem in PROBLEMS]
-    made += [Peer(problem, who, points) for points in (32, 128) for problem in PROBLEMS for who in WHO]
-    return tuple(made)
+    peers = [Peer(problem, "seponet_quick", "own") for problem in PROBLEMS]
+    peers += [Peer(problem, who, points) for points in (32, 128) for problem in PROBLEMS for who in WHO]
+    return tuple(peers)
 
 
 def target(problem: str, points: int = 128) -> float:
     """The error of the paper's SepONet after its full training on as many points."""
     from published import error
 
-    found = error(problem, "SepONet", points, 100)
-    if found is None:
+    published_error = error(problem, "SepONet", points, 100)
+    if published_error is None:
         raise ValueError(f"the paper has no error for {problem}")
-    return found
+    return published_error
 
 
 def measure(cell: Peer) -> Mapping[str, Any]:

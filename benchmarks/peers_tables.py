@@ -30,11 +30,11 @@ def write(found: Finished, cells: Sequence[Cell]) -> None:
         "compilation and validation, all others' neither.",
     ]
     for problem in dict.fromkeys(asdict(cell)["problem"] for cell in cells):
-        own = [cell for cell in cells if asdict(cell)["problem"] == problem]
+        problem_cells = [cell for cell in cells if asdict(cell)["problem"] == problem]
         errors = [published.error(problem, "SepONet", points, 100) for points in (32, 128)]
         shown = " and ".join(tables.theirs(error, tables.percent) for error in errors)
         parts.append(f"## {tables.title(problem)} (paper's error on 32^2 and 128^2 points {shown})")
-        rows = [_row(asdict(cell), found.get(cell.id)) for cell in own]
+        rows = [_row(asdict(cell), found.get(cell.id)) for cell in problem_cells]
         columns = ["", "points", "step", "peak memory", "to the paper's error", "lowest error reached"]
         parts.append(tables.markdown(columns, rows))
     tables.write("peers", parts)

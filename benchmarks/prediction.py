@@ -54,7 +54,7 @@ def measure(operator: Operator) -> dict[str, Any]:
     predict = median_seconds(lambda: evaluator(inputs).data) / len(testset)
     solve = median_seconds(lambda: problem.reference(inputs, points, problem.reference_resolution), 3) / len(testset)
     one = {name: functions[:1] for name, functions in inputs.items()}
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "functions": len(testset),
         "predict_seconds": predict,
         "solver_seconds": solve,
@@ -64,8 +64,8 @@ def measure(operator: Operator) -> dict[str, Any]:
     }
     for steps in STEPS:
         refined = operator.refine(inputs, steps=steps).predict(**points).to_numpy()
-        found[f"error_refined_{steps}"] = _errors(refined, exact)
-    return found
+        row[f"error_refined_{steps}"] = _errors(refined, exact)
+    return row
 
 
 def _errors(predicted: np.ndarray, exact: dict[str, np.ndarray]) -> dict[str, float]:
@@ -79,15 +79,15 @@ def main() -> None:
     parser.add_argument("what", nargs="*", default=single, help="problems, or folders of trained runs")
     parser.add_argument("--recipe", default="quick", help="of what is trained here")
     arguments = parser.parse_args()
-    for what in arguments.what:
-        trained = Path(what).is_dir()
-        recipe = RunFolder(what).read_report()["recipe"] if trained else arguments.recipe
-        operator = seponet.load(what) if trained else seponet.train(what, recipe, quiet=True)
+    for source in arguments.what:
+        trained = Path(source).is_dir()
+        recipe = RunFolder(source).read_report()["recipe"] if trained else arguments.recipe
+        operator = seponet.load(source) if trained else seponet.train(source, recipe, quiet=True)
         name = name_of(operator.problem)
-        found = {"problem": name, "recipe": recipe, **measure(operator)}
-        for key, value in found.items():
+        row = {"problem": name, "recipe": recipe, **measure(operator)}
+        for key, value in row.items():
             print(f"{key}: {value}", flush=True)
-        store(f"prediction_{name}_{recipe}", {"machine": machine(), **found})
+        store(f"prediction_{name}_{recipe}", {"machine": machine(), **row})
 
 
 if __name__ == "__main__":

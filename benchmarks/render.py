@@ -39,8 +39,8 @@ def every(kind: str) -> list[dict[str, Any]]:
 
 def accuracy() -> list[str]:
     """The table of errors, the paper's beside ours."""
-    found = every("accuracy")
-    if not found:
+    results = every("accuracy")
+    if not results:
         return []
     lines = [
         "Mean relative L2 error over 100 unseen functions against a converged reference, trained on at most two cores",
@@ -50,7 +50,7 @@ def accuracy() -> list[str]:
         "| problem | recipe | error (range over seeds) | seconds | the paper, A100 |",
         "|---|---|---|---|---|",
     ]
-    for result in found:
+    for result in results:
         errors = [row["relative_l2_mean"] for row in result["rows"]]
         longest = max(row["seconds"] for row in result["rows"])
         figure = FIGURES.get(result["problem"].removesuffix("_informed"))
@@ -67,8 +67,8 @@ def accuracy() -> list[str]:
 
 def navier_stokes() -> list[str]:
     """The flow: one window, and ten of them composed, next to what other answers would get."""
-    found = {recipe: stored(f"navier_stokes_{recipe}") for recipe in ("quick", "best")}
-    best = found["best"]
+    results = {recipe: stored(f"navier_stokes_{recipe}") for recipe in ("quick", "best")}
+    best = results["best"]
     if best is None:
         return []
     lines = [
@@ -81,7 +81,7 @@ def navier_stokes() -> list[str]:
         "| | T = 0.1 | T = 1 | seconds |",
         "|---|---|---|---|",
     ]
-    for recipe, result in found.items():
+    for recipe, result in results.items():
         if result is not None:
             errors = [f"**{_percent(result[t]['relative_l2']['mean'])}**" if t in result else "" for t in TIMES]
             lines.append(f"| `{recipe}` | {errors[0]} | {errors[1]} | {result['training_seconds']:.0f} |")
@@ -99,8 +99,8 @@ def navier_stokes() -> list[str]:
 
 def prediction() -> list[str]:
     """What a new function costs, and what a Gauss-Newton step adds."""
-    found = every("prediction")
-    if not found:
+    results = every("prediction")
+    if not results:
         return []
     lines = [
         "",
@@ -110,7 +110,7 @@ def prediction() -> list[str]:
         "| problem (functions) | recipe | network | one step | two steps | prediction | refinement of one | solver |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for result in found:
+    for result in results:
         errors = [result[f"error_{key}"]["relative_l2_mean"] for key in ("network", "refined_1", "refined_2")]
         times = [seconds(result[key]) for key in ("predict_seconds", "refine_seconds_one", "solver_seconds")]
         name = f"{_name(result['problem'])} ({result['functions']})"
@@ -121,8 +121,8 @@ def prediction() -> list[str]:
 
 def step() -> list[str]:
     """The table of step times."""
-    found = stored("step_time")
-    if found is None:
+    result = stored("step_time")
+    if result is None:
         return []
     lines = [
         "",
@@ -133,8 +133,8 @@ def step() -> list[str]:
         "|---|---|---|---|---|",
     ]
     # Products between long steps find cold caches; what the machine can do is the best that it did in the run.
-    best = max(row["gflops_matmul"] for row in found["rows"])
-    for row in found["rows"]:
+    best = max(row["gflops_matmul"] for row in result["rows"])
+    for row in result["rows"]:
         to_bound = row["ratio_to_bound"] * best / row["gflops_matmul"]
         lines.append(
             f"| {row['case'].replace('_', ' ')} | {row['ms']:.0f} ms | {row['ms_reference']:.0f} ms "

@@ -102,10 +102,10 @@ def predict(cell: Size, finished: Finished) -> Mapping[str, Any] | None:
     # What separable models need in slabs is flat, so it need not be compiled to be known to fit.
     flat = cell.model.startswith("seponet") and kin
     size = max(result["temporary_bytes"] for result in kin) if flat else stepper.memory()
-    found = extrapolate(cost.flops, size, kin, matmul_rate())
-    if found["bytes"] <= SHARE * free and found["seconds"] <= SLOWEST:
+    estimate = extrapolate(cost.flops, size, kin, matmul_rate())
+    if estimate["bytes"] <= SHARE * free and estimate["seconds"] <= SLOWEST:
         return None
-    return {**found, "reason": "memory" if found["bytes"] > SHARE * free else "time", "free_bytes": free}
+    return {**estimate, "reason": "memory" if estimate["bytes"] > SHARE * free else "time", "free_bytes": free}
 
 
 def extrapolate(flops: float, size: float, kin: list[Mapping[str, Any]], rate: float) -> dict[str, float]:

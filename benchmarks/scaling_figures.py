@@ -39,9 +39,9 @@ def _sweep(name: str, across: str, sizes: Sizes, index: int, costs: Finished, er
     for column, problem in enumerate(PROBLEMS):
         for row, (label, key, unit, lookup) in enumerate(ROWS):
             axes: Axes = panels[row, column]
-            found = errors if key == "relative_l2_mean" else costs
-            _panel(axes, problem, sizes, index, of_problem(found, problem), key, unit, lookup)
-            if not found:
+            finished = errors if key == "relative_l2_mean" else costs
+            _panel(axes, problem, sizes, index, of_problem(finished, problem), key, unit, lookup)
+            if not finished:
                 label = label.partition("\n")[0]
             style_lines(
                 axes, title(problem) if row == 0 else "", across if row == 2 else "", label if column == 0 else ""
@@ -81,12 +81,12 @@ def _panel(
         if shown:
             axes.plot(*zip(*shown, strict=True), "--", color=colour, marker=marker, markersize=3, linewidth=1, mfc="w")
     for model in NAMES:
-        found = {
+        by_size = {
             (o.cell["points"], o.cell["functions"]): o for o in outcomes if o.cell["model"] == model and key in o.result
         }
-        present = [size for size in sizes if size in found]
-        run = [(size[index], unit * found[size].result[key]) for size in present if found[size].measured]
-        guessed = [(size[index], unit * found[size].result[key]) for size in present if not found[size].measured]
+        present = [size for size in sizes if size in by_size]
+        run = [(size[index], unit * by_size[size].result[key]) for size in present if by_size[size].measured]
+        guessed = [(size[index], unit * by_size[size].result[key]) for size in present if not by_size[size].measured]
         style = {"color": COLOURS[model], "marker": MARKERS[model], "markersize": 3.5, "linewidth": 1.3}
         if run:
             axes.plot(*zip(*run, strict=True), "-", **style)

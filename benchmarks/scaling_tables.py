@@ -38,14 +38,14 @@ def write(costs: Finished, errors: Finished) -> None:
         "unseen functions, converged reference), not after the paper's full training.",
         tables.NOTE,
     ]
-    for heading, found, key, form, lookup in quantities:
+    for heading, finished, key, form, lookup in quantities:
         parts.append(f"## {heading}")
         for problem in PROBLEMS:
             sizes = [*POINTS, *FUNCTIONS[:-1]]
-            parts += [f"### {tables.title(problem)}", _table(problem, sizes, found, key, form, lookup, tuple(NAMES))]
+            parts += [f"### {tables.title(problem)}", _table(problem, sizes, finished, key, form, lookup, tuple(NAMES))]
     parts.append("## Extreme scale: Burgers (Table 3)")
-    for heading, found, key, form, lookup in quantities:
-        table = _table("burgers", EXTREME, found, key, form, lookup, ("seponet_cp", "seponet_tucker"), THEIRS[:1])
+    for heading, finished, key, form, lookup in quantities:
+        table = _table("burgers", EXTREME, finished, key, form, lookup, ("seponet_cp", "seponet_tucker"), THEIRS[:1])
         parts += [heading, table]
     tables.write("scaling", parts)
 

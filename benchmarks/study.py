@@ -99,26 +99,26 @@ class Study(Generic[C]):
 
     def finished(self) -> dict[str, Outcome]:
         """The outcomes of this study's cells that are stored, in the order of the cells."""
-        found: dict[str, Outcome] = {}
+        outcomes: dict[str, Outcome] = {}
         for cell in self.cells:
             path = self._path(cell)
             if path.exists():
                 content = json.loads(path.read_text())
                 if content.get("settings", {}) != self._settings(cell):
                     continue
-                found[cell.id] = Outcome(
+                outcomes[cell.id] = Outcome(
                     content["cell"], content["status"], content["result"], content["machine"]["cores"]
                 )
-        return found
+        return outcomes
 
     def choose(self, only: Sequence[str], again: bool = False, retry: bool = False) -> list[C]:
         """The cells still to be run among those that have all of the words in `only` as settings."""
         finished = {} if again else self.finished()
-        chosen = [cell for cell in self.cells if set(only) <= {str(value) for value in asdict(cell).values()}]
-        if not chosen:
-            known = sorted({str(value) for cell in self.cells for value in asdict(cell).values()})
-            raise SystemExit(f"no cell of {self.name} has {' and '.join(only)}; settings are {', '.join(known)}")
-        return [c for c in chosen if c.id not in finished or (retry and finished[c.id].status == "failed")]
+        matching = [cell for cell in self.cells if set(only) <= {str(value) for value in asdict(cell).values()}]
+        if not matching:
+            values = sorted({str(value) for cell in self.cells for value in asdict(cell).values()})
+            raise SystemExit(f"no cell of {self.name} has {' and '.join(only)}; settings are {', '.join(values)}")
+        return [c for c in matching if c.id not in finished or (retry and finished[c.id].status == "failed")]
 
     def run(self, cells: Sequence[C], budget: float | None = None, quiet: bool = False) -> int:
         """Run cells until the budget is spent; how many were done."""

@@ -22,22 +22,22 @@ CALIBRATION = 2.0
 
 
 def train_for(problem: str, recipe: Recipe, seconds: float, split: str = "test", seed: int = 0) -> Mapping[str, Any]:
-    """Errors on 100 unseen functions after so many seconds of processor time, compilation aside.
+    """Errors on 100 unseen functions after `seconds` of processor time, compilation aside.
 
     Processor time, summed over cores, does not depend on what else the machine does. A few trial steps say how many
     steps that makes; the schedule of the learning rate is compressed to them.
     """
-    made = PROBLEMS[problem]()
-    each = step_seconds(made, recipe)
-    steps = max(10, int(seconds / each))
+    pde = PROBLEMS[problem]()
+    per_step = step_seconds(pde, recipe)
+    steps = max(10, int(seconds / per_step))
     began = time.process_time()
     try:
-        trained = train_model(made, compressed(recipe, steps), seed=seed, quiet=True)
+        trained = train_model(pde, compressed(recipe, steps), seed=seed, quiet=True)
     except Diverged as error:
-        return {"steps": steps, "step_core_seconds": each, "diverged": str(error)}
+        return {"steps": steps, "step_core_seconds": per_step, "diverged": str(error)}
     spent = time.process_time() - began
-    errors = measure(trained.model, load_testset(made, split, 100)).summary()
-    sizes = {"steps": steps, "step_core_seconds": each, "core_seconds": spent, "budget_seconds": seconds}
+    errors = measure(trained.model, load_testset(pde, split, 100)).summary()
+    sizes = {"steps": steps, "step_core_seconds": per_step, "core_seconds": spent, "budget_seconds": seconds}
     return {**errors, **sizes, "seed": seed, "process_bytes": peak_memory_bytes()}
 
 
