@@ -1,4 +1,4 @@
-"""Where residuals are asked to vanish, with quadrature weights."""
+"""Collocation: the locations at which residuals are asked to vanish, with quadrature weights."""
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ Quadrature = tuple[Float[Array, " _"] | None, ...]
 
 
 class Collocation(eqx.Module):
-    """Where residuals are asked to vanish.
+    """The locations at which residuals are asked to vanish, in the interior and on faces.
 
     **Arguments:**
 

@@ -5,7 +5,7 @@ Then
 
     P f = sum_j h_j(y_n) l_j(f)
 
-is a projector that keeps exactly what the conditions speak of, and f - P f satisfies all of them with zero data. So
+is a projector: P f has the same traces as f, so f - P f satisfies all conditions with zero data. So
 
     s = lift + (I - P_1) ... (I - P_d) network,        lift_k = lift_{k-1} + P_k (d_k - lift_{k-1}),
 

@@ -8,8 +8,8 @@ as well, if it is formed from the small one-dimensional factors instead of the l
     (linear combination of fields' derivatives, with numbers as coefficients) + (an array).
 
 Fields start as combinations of themselves, inputs and coordinates as arrays. `add`, `sub` and `neg` act on both parts,
-and so do `mul` and `div` by a number that the trace knows. Every other primitive, and every product with an array (an
-input, a coordinate, a field), first turns the combinations that it consumes into values: those combinations are the
+and so do `mul` and `div` by a number that is constant in the trace. Every other primitive, and every product with an
+array (an input, a coordinate, a field), first evaluates the combinations that it consumes: those are the
 *atoms*, and what is left at the end is the last one. Nothing is inferred from sampled numbers, so the rewriting is
 exact.
 """

@@ -13,7 +13,7 @@ from ..locations import Evaluable, Location
 from .basis_values import BasisValues, Request
 
 Sensors = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-"""Where inputs are seen: names of inputs or of derivatives of them (`"u"`, `"w_x"`), each with the number of uniform
+"""The sensors of a model: names of inputs or of derivatives of them (`"u"`, `"w_x"`), each with the number of uniform
 sensors along every axis that it depends on."""
 
 
@@ -37,7 +37,7 @@ class Model(Protocol):
 
     @property
     def sensors(self) -> Sensors:
-        """Where `encode` sees the inputs."""
+        """The sensors at which `encode` evaluates the inputs."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class Model(Protocol):
         ...
 
     def coefficients(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
-        """The coefficients `[functions, *coefficient_shape()]` for inputs that `encode` has seen."""
+        """The coefficients `[functions, *coefficient_shape()]` for the values that `encode` gives at the sensors."""
         ...
 
     def fourier_grid(self) -> FourierGrid:
@@ -162,7 +162,7 @@ class FixedCoefficients(eqx.Module):
         return self.model.lifts(inputs)
 
     def encode(self, inputs: Mapping[str, Evaluable]) -> Mapping[str, Array]:
-        """Nothing: the coefficients are known, so no input needs to be looked at."""
+        """No values at sensors: the coefficients are known, so no input is evaluated."""
         return {}
 
     def coefficients(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:

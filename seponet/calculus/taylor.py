@@ -24,11 +24,12 @@ from jaxtyping import Array, Float
 from . import sincos as trigonometry
 
 Series = Float[Array, "orders *shape"]
+"""Normalised Taylor coefficients, the order as the leading axis."""
 
 
 @runtime_checkable
 class TaylorModule(Protocol):
-    """A module that knows how to push a series `[K+1, ..., in]` to `[K+1, ..., out]`."""
+    """A module with its rule for series: a method `taylor` from `[K+1, ..., in]` to `[K+1, ..., out]`."""
 
     def taylor(self, series: Any, /) -> Any: ...
 

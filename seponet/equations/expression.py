@@ -1,7 +1,7 @@
 """Elementwise formulas whose argument names say what they need.
 
 `lambda s_t, s_xx, u: s_t - s_xx - u` asks for two derivatives of the field `s` and for the input `u`; a coordinate is
-asked for by its own name. An `Expression` is such a function together with its parsed arguments.
+asked for by its name. An `Expression` is such a function together with its parsed arguments.
 """
 
 import inspect

@@ -152,7 +152,7 @@ class Problem:
     def reference_solution(
         self, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], resolution: int | None = None
     ) -> dict[str, Float[np.ndarray, "functions *grid"]]:
-        """What `reference` gives, at a `resolution` if it takes one: by default `reference_resolution`."""
+        """The solution by `reference`, at a `resolution` if it takes one: by default `reference_resolution`."""
         solve: Callable[..., dict[str, np.ndarray]] = self.reference
         if not _takes_resolution(solve):
             return solve(inputs, points)

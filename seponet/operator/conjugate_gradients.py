@@ -13,15 +13,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 ROUNDING = 1e-11
-"""In float64, what is this small a part of its largest possible value can't be told from zero."""
+"""In float64 a gradient A^T r below this part of its largest possible size, |A| |r|, can't be told from zero."""
 
 Many = PyTree[Float[Array, "functions ..."]]
+"""Arrays with the functions as their leading axis."""
 
 
 def conjugate_gradients(
     push: Callable[[Array], Many], pull: Callable[[Many], Array], target: Many, tolerance: float, most: int
 ) -> tuple[Float[Array, "functions ..."], Bool[Array, " functions"]]:
-    """The minimiser x of every function, and whether it has converged.
+    """Conjugate gradients (CGLS) for every function at once, each until it has converged.
 
     **Arguments:**
 
@@ -30,6 +31,8 @@ def conjugate_gradients(
     - `tolerance`: a function has converged when |A^T (A x - b)| has fallen by this factor, or is `ROUNDING` of
         |A| |A x - b|.
     - `most`: the largest number of iterations.
+
+    **Returns:** the minimiser x of every function, and whether it has converged.
     """
     # As in textbooks: gamma = |A^T r|^2 is the squared gradient, beta = gamma_new / gamma turns the direction.
     gradient = pull(target)

@@ -66,7 +66,8 @@ class CompiledEvaluator:
         self._single: CompiledEvaluator | None = None
         table = jax.eval_shape(self._basis_values, self._arrays, self.where)
         small = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(table)) <= self.memory / 2
-        # A grid is known while tracing, so that classical bases are tabulated in float64; a cloud may be too large.
+        # A grid is a constant of the traced program, so that classical bases are tabulated in float64; scattered points
+        # may be too many for one.
         where = self.where if isinstance(self.where, Points) else None
         self._table = jax.jit(self._basis_values)(self._arrays, where) if small else None
 
@@ -201,7 +202,10 @@ class CompiledEvaluator:
 
 
 def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) -> tuple[Location, dict[str, np.ndarray]]:
-    """The location of checked coordinates, and these as float64 arrays (a number stays one, without an axis)."""
+    """The grid, or the scattered points, that coordinates describe; a `ValueError` says what is wrong with them.
+
+    **Returns:** the location, and the coordinates as float64 arrays; a number stays one, without an axis.
+    """
     if set(given) != set(domain):
         raise ValueError(f"coordinates are needed for the axes {', '.join(domain)}; got {', '.join(given) or 'none'}")
     arrays: dict[str, np.ndarray] = {}

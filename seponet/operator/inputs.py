@@ -20,7 +20,7 @@ from ..functions.interpolant import Interpolant, interpolate
 def read_inputs(
     spaces: Mapping[str, Space], sensors: Mapping[str, Mapping[str, int]], given: Any
 ) -> tuple[dict[str, Functions], int | None]:
-    """Batches of functions from what a user gives, and their number; None for one function without a functions' axis.
+    """The inputs of a problem, as batches of functions, from what a user gives for them.
 
     An input that is given once serves all functions of the others.
 
@@ -30,6 +30,8 @@ def read_inputs(
     - `sensors`: for each input its number of sensors along each axis; callables are sampled at least there.
     - `given`: for each input an array, an `xarray.DataArray`, a callable of the input's axes, a list of these,
         `Functions`, or numbers; without the mapping if there is one input, and None if there is none.
+
+    **Returns:** for each input a batch of functions, and their number: None for one without a functions' axis.
     """
     by_name = _named(spaces, given)
     read = {name: _read(name, spaces[name], sensors[name], by_name[name]) for name in spaces}
@@ -46,9 +48,9 @@ def read_inputs(
 def read_sensor_values(
     spaces: Mapping[str, Space], sensors: Mapping[str, Mapping[str, int]], given: Any
 ) -> tuple[dict[str, Array], bool]:
-    """For each input its values at the sensors, with a functions' axis; and whether the user gave that axis.
+    """The inputs of a problem as values at the sensors. It may be traced, so it takes no callables and no other grids.
 
-    It may be traced, so it takes no callables and no other grids; `read_inputs` does.
+    **Returns:** for each input `[functions, *components, *sensors]`, and whether the user gave the functions' axis.
     """
     by_name = _named(spaces, given)
     values = {name: jnp.asarray(by_name[name], float) for name in spaces}

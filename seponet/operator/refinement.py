@@ -57,6 +57,7 @@ RIDGE = 1e-13
 
 
 METHODS = ("iterative", "direct")
+"""The ways to solve the linear system of a Gauss-Newton step."""
 
 
 def gauss_newton(
@@ -69,7 +70,7 @@ def gauss_newton(
     memory: int,
     method: str | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Refined coefficients, and the mean squared residuals `[terms, functions]` before and after.
+    """Gauss-Newton steps on the coefficients of every function, in float64.
 
     **Arguments:**
 
@@ -80,6 +81,8 @@ def gauss_newton(
     - `memory`: the working memory in bytes, approximately: it bounds the functions and the points that are linearised
         at a time.
     - `method`: how the linear systems are solved, "iterative" or "direct"; by default what the model allows.
+
+    **Returns:** the refined coefficients, and the mean squared residuals `[terms, functions]` before and after.
     """
     method = method or ("direct" if model.whitening is None else "iterative")
     with jax.enable_x64(True):

@@ -58,7 +58,7 @@ FIGURES = {
 """The linear heat equation is missing: the paper shows its errors in a plot only."""
 
 NAVIER_STOKES_LONG = Figure(0.40)
-"""For the window T = 1 instead of 0.1."""
+"""The paper's figure for the window T = 1 instead of 0.1."""
 
 
 def paper_figure(problem: Problem) -> Figure | None:

@@ -1,4 +1,4 @@
-"""What every reference solver asks of its arguments: double precision, finite samples, ordered times."""
+"""Checks that all reference solvers share: double precision, finite samples, ordered times."""
 
 from collections.abc import Callable
 

@@ -17,7 +17,7 @@ from .arguments import check_times, check_within, sample
 from .interpolation import spline_matrix
 
 GAMMA = 2 - np.sqrt(2)
-"""With this intermediate point both stages of TR-BDF2 have the same matrix."""
+"""The intermediate point of TR-BDF2, as a part of the step, with which both stages have the same matrix."""
 
 State = Float[np.ndarray, "species functions nodes"]
 Inner = Float[np.ndarray, "species functions nodes-2"]
