@@ -16,7 +16,7 @@ from seponet import Grid
 from seponet.calculus.evaluate import evaluate, residuals
 from seponet.derivatives import multi_index
 from seponet.equations.symbols import Symbol
-from seponet.nn import CP, MLP, Constant, DeepONet, NetworkTrunk, SepONet, Tucker
+from seponet.nn import CP, MLP, Constant, DeepONet, NetworkTrunk, RepeatedDeepONet, SepONet, Tucker
 
 CP_SOFT: dict[str, Any] = {}
 CP_EXACT = {"exact": "all"}
@@ -66,6 +66,8 @@ def test_the_two_forms_of_a_deeponet_agree(kind):
     problem = kind()
     inputs, points = sample(problem), random_grid(problem, (2, 3)).mesh()
     shared, repeated = small(problem, kind="deeponet"), small(problem, kind="deeponet_repeated")
+    assert isinstance(shared, DeepONet)
+    assert isinstance(repeated, RepeatedDeepONet)
     assert eqx.tree_equal(shared.trunk, repeated.trunk)
     run = quick_jit(lambda *models: [residuals(model, inputs, points) for model in models])
     assert_same(*run(shared, repeated))
@@ -117,9 +119,8 @@ def test_derivatives_of_products_are_those_of_closed_forms(decoder):
     weights = np.asarray(branch.coefficients)
     core = weights.reshape(4, 4) if isinstance(decoder, Tucker) else np.diag(weights)
     orders = [*ORDERS, (4, 4)]
-    for (m, n), values in zip(
-        orders, derivatives(SepONet(Plate(), (), (), branch, trunks, decoder), grid, orders), strict=True
-    ):
+    model = SepONet(Plate(), (), (), branch, trunks=trunks, decoder=decoder)
+    for (m, n), values in zip(orders, derivatives(model, grid, orders), strict=True):
         assert_close(values, np.einsum("kl,ki,lj->ij", core, waves(x, m), waves(y, n)), (m, n))
 
 
@@ -129,7 +130,7 @@ def test_derivatives_of_functions_of_all_coordinates_are_those_of_closed_forms()
     branch, trunk = Constant(4, key=jax.random.key(1)), MLP(2, 4, 4, 0, "sine", "sine", key=jax.random.key(2))
     (layer,) = trunk.layers
     x, y = np.meshgrid(*(np.asarray(p) for p in grid.points), indexing="ij")
-    found = derivatives(DeepONet(Plate(), (), (), branch, trunk, 4), grid, ORDERS)
+    found = derivatives(DeepONet(Plate(), (), (), branch, trunk=trunk, rank=4), grid, ORDERS)
     for (m, n), values in zip(ORDERS, found, strict=True):
         expected = sum(
             weight * a**m * b**n * np.sin(a * x + b * y + c + (m + n) * np.pi / 2)

@@ -64,24 +64,27 @@ def environment(tmp_path_factory):
     return {**os.environ, **own}
 
 
-@pytest.fixture(scope="module")
-def seponet(environment, tmp_path_factory):
-    """Runs the command in a process of its own."""
-    folder = tmp_path_factory.mktemp("work")
-    (folder / "tiny.toml").write_text(RECIPE)
+class Command:
+    """The command in a process of its own, in a folder with a small recipe."""
 
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def __init__(self, folder: Path, environment: dict[str, str]):
+        self.folder, self.environment = folder, environment
+        (folder / "tiny.toml").write_text(RECIPE)
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "seponet", *arguments],
-            cwd=folder,
-            env=environment,
+            cwd=self.folder,
+            env=self.environment,
             capture_output=True,
             text=True,
             timeout=300,
         )
 
-    call.folder = folder
-    return call
+
+@pytest.fixture(scope="module")
+def seponet(environment, tmp_path_factory):
+    return Command(tmp_path_factory.mktemp("work"), environment)
 
 
 def start_long(seponet, environment, *arguments: str) -> subprocess.Popen[str]:

@@ -103,7 +103,7 @@ def test_value_and_gradient_in_slabs_are_those_of_the_definition(kind, collocati
         ]
 
     expected, found = run(model, inputs, collocation, weights)
-    largest = max(jnp.abs(g).max() for g in jax.tree.leaves(expected[2]))
+    largest = max(float(jnp.abs(g).max()) for g in jax.tree.leaves(expected[2]))
     assert largest > 1e-3
     for value, table, gradient in found:
         np.testing.assert_allclose(value, expected[0], rtol=1e-12)
@@ -166,7 +166,9 @@ def bytes_needed(model, inputs, shape, slab):
         return physics_loss(eqx.combine(arrays, static), inputs, collocation, weights, slab).total
 
     lowered = jax.jit(jax.value_and_grad(loss)).lower(arrays, collocation, inputs)
-    return lowered.compile(compiler_options=QUICK).memory_analysis().temp_size_in_bytes
+    analysis = lowered.compile(compiler_options=QUICK).memory_analysis()
+    assert analysis is not None
+    return analysis.temp_size_in_bytes
 
 
 def test_memory_is_flat_in_the_number_of_rows():

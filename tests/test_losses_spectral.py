@@ -31,7 +31,7 @@ class Waves(Problem):
     conditions = [Value({"t": 0}, equals="u"), Derivative({"t": 0}, equals="f", implied=True)]
 
     @property
-    def derived(self):
+    def derived(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         space = SpectralField(self.domain["x"], sigma=1.0, tau=1.0, gamma=1.0, modes=4)
 
         def slope(inputs):

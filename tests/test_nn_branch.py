@@ -10,7 +10,7 @@ from seponet import nn
 from seponet.nn.branch import Branch, Constant
 from seponet.nn.cnn import CNN
 from seponet.nn.coordinate_maps import Chain
-from seponet.nn.encoders import PCA, Flatten, Standardise
+from seponet.nn.encoders import PCA, Flatten, Standardise, Transformed
 from seponet.nn.fixed import Fixed, trainable
 from seponet.nn.linear import Linear
 from seponet.problems import Advection, Burgers
@@ -43,9 +43,11 @@ def test_a_transformed_input_is_encoded_as_the_transformed_samples_were():
     model = nn.build(Advection(), transform={"u": "reciprocal"}, encoder="pca", components=4, sensors=16, key=KEY)
     inputs = Advection().sample(jax.random.key(1), 500)
     code = model.encode(inputs)
-    encoded = np.asarray(model.branch.encoders["u"](code["u"]))
-    own = model.branch.encoders["u"].encoder
-    np.testing.assert_allclose(encoded, own(1 / code["u"]), rtol=1e-12)
+    assert isinstance(model.branch, Branch)
+    transformed = model.branch.encoders["u"]
+    assert isinstance(transformed, Transformed)
+    encoded = np.asarray(transformed(code["u"]))
+    np.testing.assert_allclose(encoded, transformed.encoder(1 / code["u"]), rtol=1e-12)
     # Unit variance for other samples of the same distribution: the statistics are those of 1/u, not of u.
     np.testing.assert_allclose(encoded.std(0), 1.0, atol=0.25)
 

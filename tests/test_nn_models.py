@@ -12,7 +12,7 @@ from zoo import AnisotropicHeat, Brusselator, KdV, Plate, Poisson, Reactor, Wave
 from seponet import nn
 from seponet.calculus.evaluate import evaluate
 from seponet.equations.symbols import Symbol
-from seponet.nn import CP, BasisTrunk, Constant, DeepONet, NetworkTrunk, RepeatedDeepONet, SepONet, Tucker
+from seponet.nn import CP, MLP, BasisTrunk, Branch, Constant, DeepONet, NetworkTrunk, RepeatedDeepONet, SepONet, Tucker
 
 S = Symbol("field", "s")
 
@@ -27,8 +27,12 @@ def test_the_form_of_the_universal_approximation_theorem():
     problem = KdV()
     model = small(problem, rank=4, branch_width=5, branch_depth=1, trunk_depth=0, trunk_final="sine", sensors=6)
     inputs, grid = problem.sample(jax.random.key(0), 2), random_grid(problem)
+    assert isinstance(model, SepONet)
+    assert isinstance(model.branch, Branch)
+    assert isinstance(model.branch.body, MLP)
     inner, outer = model.branch.body.layers
-    trunks = [trunk.network.layers for trunk in model.trunks]
+    networks = [trunk.network for trunk in model.trunks if isinstance(trunk, NetworkTrunk)]
+    trunks = [network.layers for network in networks if isinstance(network, MLP)]
     assert [len(layers) for layers in trunks] == [1, 1]
     found = quick_jit(lambda m: evaluate(m, inputs, grid, [S])[S])(model)
 
@@ -85,10 +89,12 @@ def test_tucker_with_a_diagonal_core_is_cp():
 
 def test_a_configuration_makes_what_it_says():
     model = small(AnisotropicHeat(), decoder="tucker", rank={"t": 2, "x": 3, "y": 4, "z": 5}, exact=("z",))
+    assert isinstance(model, SepONet)
     assert model.decoder == Tucker((2, 3, 4, 5))
     assert model.coefficient_shape() == (1, 2, 3, 4, 5)
     assert model.size == math.prod((2, 3, 4, 5))
     model = small(Brusselator(), trunk={"t": "mlp", "x": "legendre"}, rank=4)
+    assert isinstance(model, SepONet)
     assert isinstance(model.trunks[0], NetworkTrunk)
     assert isinstance(model.trunks[1], BasisTrunk)
     assert model.coefficient_shape() == (2, 4)

@@ -50,6 +50,7 @@ def test_moved_inputs_give_moved_solutions(shift):
 def test_inputs_are_seen_with_a_cosine_first():
     made = operator().model
     code = made.encode(Burgers().sample(KEY, 5))
+    assert made.translation is not None
     moved, _ = made.translation.align(code)
     first = jnp.fft.rfft(moved["u"])[:, 1]
     np.testing.assert_allclose(jnp.imag(first), 0, atol=1e-12)
@@ -95,7 +96,7 @@ def test_an_equation_that_knows_its_place_is_refused():
     class Pinned(Burgers):
         """A force that depends on the place."""
 
-        def equation(self, s, s_t, s_x, x):
+        def equation(self, s, s_t, s_x, x):  # pyright: ignore[reportIncompatibleMethodOverride]
             return s_t + s * s_x - jnp.sin(2 * jnp.pi * x)
 
     with pytest.raises(ValueError, match="looks the same everywhere; 'equation' depends on x"):

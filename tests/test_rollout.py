@@ -73,9 +73,11 @@ def test_states_grow_older_as_training_goes_on_unless_their_residual_is_large():
     young = stepper(KdV(), **WINDOWS)
     state, record = young.run(young.start(), jnp.asarray(12))
     assert bool(record.finite)
+    assert state.pool is not None
     assert int(jnp.max(state.pool.age)) == 2
     strict = stepper(KdV(), **{**WINDOWS, "train__rollout__accept": 1e-9})
     state, _ = strict.run(strict.start(), jnp.asarray(12))
+    assert state.pool is not None
     assert not np.any(state.pool.age)
 
 
@@ -83,6 +85,7 @@ def test_the_pool_resumes_where_it_was(tmp_path):
     made = stepper(KdV(), **WINDOWS)
     whole, _ = made.run(made.start(), jnp.asarray(12))
     part, _ = made.run(made.start(), jnp.asarray(7))
+    assert part.pool is not None
     assert np.any(part.pool.age)
     Checkpoints(tmp_path).save(7, part, 1.0, 0.0)
     found = Checkpoints(tmp_path).restore(made.start())
@@ -185,6 +188,7 @@ def test_beyond_the_cap_a_function_counts_with_its_logarithm(residual):
     def robust(parameters):
         model = eqx.combine(parameters, plain.frozen)
         if residual == "spectral":
+            assert plain.nodes is not None
             table = SpectralResidual().table(
                 model, batch.inputs, plain.nodes, model.coefficients(batch.sensor_values), 4
             )

@@ -32,7 +32,14 @@ from seponet.operator.registry import CLASSES, registered_class, registered_name
 from seponet.operator.saving import describe, restore
 
 KEY = jax.random.key(0)
-SMALL = {"rank": 3, "trunk_width": 4, "trunk_depth": 1, "branch_width": 4, "branch_depth": 1, "sensors": 8}
+SMALL: dict[str, Any] = {
+    "rank": 3,
+    "trunk_width": 4,
+    "trunk_depth": 1,
+    "branch_width": 4,
+    "branch_depth": 1,
+    "sensors": 8,
+}
 
 SCRIPT = """
     from seponet import Domain, Periodic, Problem, Value
@@ -74,7 +81,7 @@ def test_what_is_loaded_predicts_the_same_bits(saved):
     loaded = Operator.load(path)
     assert loaded.problem == operator.problem
     assert jax.tree.structure(loaded.model) == jax.tree.structure(operator.model)
-    places = {"t": np.linspace(0, 0.5, 3), "x": np.linspace(-1, 1, 5)}
+    places: dict[str, Any] = {"t": np.linspace(0, 0.5, 3), "x": np.linspace(-1, 1, 5)}
     u = np.sin(np.pi * np.arange(8) / 4)
     np.testing.assert_array_equal(loaded.predict(u, **places), operator.predict(u, **places))
     assert sorted(p.name for p in path.iterdir()) == ["arrays.npz", "operator.json"]
@@ -107,7 +114,7 @@ def test_a_script_is_found_again_by_a_new_process(tmp_path):
     operator = make(import_file(script).Mine(nu=0.25), exact="all")
     operator.save(tmp_path / "run")
     u = np.cos(2 * np.pi * np.arange(8) / 8)
-    expected = operator.predict(u, t=0.5, x=0.25)
+    expected = operator.predict(u, t=0.5, x=0.25).to_numpy()
     code = f"""
         import jax; jax.config.update("jax_enable_x64", True)
         import numpy as np
@@ -355,7 +362,7 @@ def test_damaged_files_are_one_sentence(saved, tmp_path):
     load("arrays.npz is damaged")
     arrays.unlink()
     load("arrays.npz is missing")
-    np.savez(arrays, **{"0": np.zeros(3)})
+    np.savez(arrays, **{"0": np.zeros(3)})  # pyright: ignore[reportArgumentType]
     load("do not belong to operator.json")
     arrays.write_bytes(content)
     description.write_text(text[: len(text) // 2])

@@ -81,9 +81,10 @@ def compilations():
     """What is compiled in the block."""
     compiled: list[str] = []
 
-    def listener(name: str, *_: object, **__: object) -> None:
-        if "backend_compile" in name:
-            compiled.append(name)
+    def listener(event: str, duration_secs: float, **_: str | int) -> None:
+        del duration_secs
+        if "backend_compile" in event:
+            compiled.append(event)
 
     jax.monitoring.register_event_duration_secs_listener(listener)
     try:
