@@ -104,7 +104,8 @@ def test_sixty_four_functions_in_float32(family: type[Basis], axis: Interval, to
 def test_families_are_orthonormal(family: type[Basis]) -> None:
     points, weights = gauss(AXIS, 80)
     values = family(AXIS, 20).table(points)[0]
-    np.testing.assert_allclose(values.T @ (weights[:, None] * values), np.eye(20), atol=1e-13)
+    # Gauss points are eigenvalues, whose last digits hang on LAPACK; the Legendre functions multiply them.
+    np.testing.assert_allclose(values.T @ (weights[:, None] * values), np.eye(20), rtol=0, atol=4e-13)
 
 
 def energies(basis: Basis) -> np.ndarray:

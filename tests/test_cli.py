@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -94,16 +95,22 @@ def start_long(seponet, environment, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=seponet.folder, env=environment, start_new_session=True, **pipes)
 
 
+def wait_for(process: subprocess.Popen[str], condition: Callable[[], object]) -> None:
+    """Wait until something holds that a training brings about; one that never does so is ended, not left running."""
+    deadline = time.monotonic() + 200
+    while not condition():
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            pytest.fail(f"the training did not come so far; it said: {process.communicate()[1]}")
+        time.sleep(0.05)
+
+
 @pytest.fixture(scope="module")
 def killed(seponet, environment):
     """A run that was killed after a checkpoint, while it had thousands of steps to go."""
     process = start_long(seponet, environment, "heat", "--recipe", "tiny.toml", "--out", "killed")
     checkpoints = seponet.folder / "killed" / "checkpoints"
-    deadline = time.monotonic() + 200
-    while not any(step > 1 for step in Checkpoints(checkpoints).steps()):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(process, lambda: any(step > 1 for step in Checkpoints(checkpoints).steps()))
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()  # which closes the pipe
     return seponet.folder / "killed"
@@ -295,11 +302,8 @@ def test_a_run_is_repeated_from_its_configuration_and_an_interrupt_ends_with_a_c
     finished, seponet, environment
 ):
     process = start_long(seponet, environment, "--config", "done/config.toml", "--out", "interrupted")
-    metrics, deadline = seponet.folder / "interrupted" / "metrics.jsonl", time.monotonic() + 200
-    while not metrics.exists() or not metrics.read_text():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    metrics = seponet.folder / "interrupted" / "metrics.jsonl"
+    wait_for(process, lambda: metrics.exists() and metrics.read_text())
     process.send_signal(signal.SIGINT)
     _, shown = process.communicate(timeout=200)
     assert process.returncode == 1

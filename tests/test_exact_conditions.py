@@ -79,7 +79,9 @@ def test_exact_conditions_hold_to_round_off(kind, model):
     conditions, values, other_values = run(made, problem.sample(jax.random.key(0), 3), grid)
     assert len(conditions) == len(problem.terms()) - len(problem.equations)
     for name, residual in conditions.items():
-        assert np.abs(residual).max() < 1e-12, name
+        # The slopes of a classical basis at the ends of its axis are large, and so is the round-off of their sums.
+        slope = name.startswith(("derivative", "robin"))
+        assert np.abs(residual).max() < (5e-12 if slope else 1e-12), name
     # It is not for want of a network: other weights give other functions.
     assert all(np.abs(v - w).max() > 1e-4 for v, w in zip(values, other_values, strict=True))
 

@@ -388,11 +388,11 @@ def test_animation_has_a_frame_for_each_time_and_keeps_its_limit(tmp_path: Path)
 
 
 def test_no_global_state_changes(tmp_path: Path) -> None:
-    before = dict(matplotlib.rcParams)
+    before, open_figures = dict(matplotlib.rcParams), plt.get_fignums()
     plots.plot_errors(np.array([0.1, 0.2]), None, tmp_path / "a.png")
     plots.draw_comparison([make_case(Heat())])
     assert dict(matplotlib.rcParams) == before
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == open_figures
 
 
 @pytest.mark.usefixtures("unrendered")

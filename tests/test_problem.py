@@ -1,9 +1,11 @@
 """A problem is checked when its class is made; its terms are what is declared."""
 
 import inspect
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -245,7 +247,14 @@ def test_defining_a_problem_does_not_start_a_backend():
         from jax._src import xla_bridge
         assert not xla_bridge.backends_are_initialized()
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False)
+    root = str(Path(__file__).parents[1])
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": root},
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
 
 

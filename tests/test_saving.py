@@ -132,7 +132,10 @@ def test_a_script_is_found_again_by_a_new_process(tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == f"Mine(nu=0.25, name='mine') {float(expected)!r}"
+    problem, predicted = done.stdout.strip().rsplit(" ", 1)
+    assert problem == "Mine(nu=0.25, name='mine')"
+    # Two processes may share their sums among different numbers of threads.
+    assert float(predicted) == pytest.approx(float(expected), rel=1e-13, abs=1e-14)
 
 
 def _fresh(script: Path) -> None:

@@ -1,7 +1,6 @@
 """Several devices: functions are split among them, and nothing else changes."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +12,10 @@ HERE = Path(__file__).parent
 OPTIONS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 
 
-def start(output: Path, devices: int, here: int, process: int = 0, address: str = "") -> subprocess.Popen:
+def start(output: Path, devices: int, here: int, process: int = 0, meeting: str = "") -> subprocess.Popen:
     """A step on a mesh of `devices`, `here` of them in this process."""
     flags = {"XLA_FLAGS": f"{OPTIONS} --xla_force_host_platform_device_count={here}"}
-    command = [sys.executable, str(HERE / "sharded_step.py"), str(output), str(devices), str(process), address]
+    command = [sys.executable, str(HERE / "sharded_step.py"), str(output), str(devices), str(process), meeting]
     return subprocess.Popen(
         command, env={**os.environ, **flags, "PYTHONPATH": str(HERE.parent)}, stderr=subprocess.PIPE
     )
@@ -50,11 +49,12 @@ def test_four_devices_make_the_step_of_one(alone, tmp_path):
 
 
 def test_two_processes_make_the_step_of_one(alone, tmp_path):
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        address = f"localhost:{free.getsockname()[1]}"
-    processes = [start(tmp_path / f"{i}.npz", 2, 1, i, address) for i in range(2)]
-    for i, process in enumerate(processes):
-        found = read(tmp_path / f"{i}.npz", process)
-        agree(found, alone)
-        assert found["share"][1] == 4
+    processes = [start(tmp_path / f"{i}.npz", 2, 1, i, str(tmp_path / "address")) for i in range(2)]
+    try:
+        for i, process in enumerate(processes):
+            found = read(tmp_path / f"{i}.npz", process)
+            agree(found, alone)
+            assert found["share"][1] == 4
+    finally:
+        for process in processes:  # one that failed leaves the other waiting for it
+            process.kill()

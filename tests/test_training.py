@@ -239,15 +239,16 @@ def test_killed_at_any_moment_a_run_goes_on_from_a_whole_checkpoint(tmp_path):
     for wait in (0.3, 0.0):
         process = subprocess.Popen([sys.executable, "-c", code], env=environment)
         newest = max(seen, default=0)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline and process.poll() is None:
             if max(Checkpoints(tmp_path / "checkpoints").steps(), default=0) > newest:
                 break
             time.sleep(0.02)
-        assert process.poll() is None
+        ended = process.poll()
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()
+        assert ended is None
         seen.append(max(Checkpoints(tmp_path / "checkpoints").steps()))
     made = recipe(train__steps=1_000_000, train__checkpoint=0.0)
     reference = stepper_like_train(AllenCahn(), made)
