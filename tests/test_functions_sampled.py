@@ -140,3 +140,8 @@ def test_coordinates_may_be_rounded() -> None:
     # Single-precision coordinates are within the tolerance.
     points = np.linspace(0, 2, 33, dtype=np.float32) * np.float32(1 + 1e-7)
     Sampled(LINE, np.sin(points)[None].astype(np.float64), {"x": points})
+
+
+def test_far_more_components_than_functions_are_remarked_on() -> None:
+    with pytest.warns(UserWarning, match="read as 2 functions with 5 components each; .* swap the first two axes"):
+        Sampled(LINE, np.zeros((2, 5, 9)))

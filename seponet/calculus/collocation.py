@@ -9,9 +9,7 @@ from jaxtyping import Array, Float
 from ..bases.quadrature import quadrature
 from ..equations.terms import Face
 from ..locations import Grid, Location
-from .basis_values import SeparableValues
 from .model import Model
-from .potentials import PotentialValues
 
 Quadrature = tuple[Float[Array, " _"] | None, ...]
 """Quadrature weights along each axis, which sum to one; None is uniform."""
@@ -62,11 +60,9 @@ def quadrature_nodes(model: Model, oversampling: float = 2.0) -> Nodes:
     # So that the grid stays small: 64,000 nodes in three dimensions.
     limit = {1: 512, 2: 96, 3: 40}.get(len(names), 12)
     centre = Grid(names, tuple(jnp.full((1,), axis.lower + axis.length / 2) for _, axis in model.problem.domain.axes))
-    table = jax.eval_shape(lambda: model.basis_values(centre, centre, {None: frozenset({()})})[None])
-    table = table.inner if isinstance(table, PotentialValues) else table
-    if not isinstance(table, SeparableValues):
+    ranks = jax.eval_shape(lambda: model.basis_values(centre, centre, {None: frozenset({()})})[None]).ranks()
+    if ranks is None:
         return tuple((name, limit // 2) for name in names)
-    ranks = [t.shape[-2] for t in table.tables if t is not None]
     return tuple((n, min(max(int(np.ceil(oversampling * r)), 8), limit)) for n, r in zip(names, ranks, strict=True))
 
 

@@ -1,5 +1,6 @@
 """User data: functions given by their values on a tensor grid."""
 
+import warnings
 from collections.abc import Mapping
 
 import jax
@@ -55,6 +56,13 @@ class Sampled(Space):
             raise ValueError(f"values must be finite; got {data[index]} at index {index}: drop or repair that function")
         self.domain = domain
         self.components = data.shape[1] if data.ndim > rank else None
+        # Far more components than functions is what the other order looks like.
+        if self.components is not None and self.components > 2 * len(data) > 2:
+            warnings.warn(
+                f"the values are read as {len(data)} functions with {self.components} components each; if it is the "
+                "other way round, swap the first two axes: functions come first",
+                stacklevel=2,
+            )
         unknown = sorted(set(coordinates or ()) - set(domain.names))
         if unknown:
             raise ValueError(f"coordinates are for the axes {', '.join(domain.names)}; got {', '.join(unknown)}")

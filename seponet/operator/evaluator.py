@@ -12,10 +12,12 @@ import xarray as xr
 from jaxtyping import Array
 
 from .._precision import in_precision_of, is_double
+from .._text import did_you_mean
 from ..calculus.basis_values import BasisValues
 from ..calculus.evaluate import evaluate
 from ..calculus.model import FixedCoefficients
 from ..domain import Domain
+from ..equations.problem import Problem
 from ..equations.symbols import Symbol
 from ..functions import Functions
 from ..functions.interpolant import interpolate
@@ -233,6 +235,33 @@ def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) ->
     (size,) = sizes
     arrays = {name: np.broadcast_to(a, (size,)) for name, a in arrays.items()}
     return Points.of(domain, {name: jnp.asarray(a) for name, a in arrays.items()}), arrays
+
+
+def requested_symbols(
+    problem: Problem, derivative: str | Sequence[str] | None, field: str | None
+) -> tuple[Symbol, ...]:
+    """What is to be evaluated: the fields, one of them, or the derivatives that are named.
+
+    **Arguments:**
+
+    - `derivative`: one name like `"s_x"`, or several; None for the fields themselves.
+    - `field`: one of several fields; None for all.
+    """
+    fields = problem.fields
+    if field is not None and field not in fields:
+        hint = did_you_mean(field, fields)
+        raise ValueError(f"there is no field {field!r}{hint}; the fields are {', '.join(fields)}")
+    eligible = fields if field is None else (field,)
+    if derivative is None:
+        return tuple(Symbol("field", name) for name in eligible)
+    names = (derivative,) if isinstance(derivative, str) else tuple(derivative)
+    symbols = tuple(dict.fromkeys(problem.vocabulary.parse(name) for name in names))
+    for symbol in symbols:
+        if symbol.kind != "field" or symbol.name not in eligible:
+            raise ValueError(
+                f"`{symbol}` is not a derivative of {', '.join(eligible)}; write for instance `{eligible[0]}_x`"
+            )
+    return symbols
 
 
 def sensors_of(model: OperatorNetwork) -> dict[str, dict[str, int]]:

@@ -13,14 +13,12 @@ import xarray as xr
 from jaxtyping import Array
 
 from .._precision import in_precision_of, is_double
-from .._text import did_you_mean
 from ..calculus.collocation import Nodes, make_collocation, quadrature_nodes
 from ..equations.problem import Problem
-from ..equations.symbols import Symbol
 from ..functions import Functions
 from ..losses.pointwise import physics_loss
 from ..nn.model import OperatorNetwork
-from .evaluator import CompiledEvaluator, locate, sensors_of
+from .evaluator import CompiledEvaluator, locate, requested_symbols, sensors_of
 from .inputs import read_inputs
 from .refinement import METHODS, Refined, gauss_newton
 from .rollout import roll_out
@@ -123,7 +121,7 @@ class Operator:
         **coordinates: Any,
     ) -> CompiledEvaluator:
         """A compiled evaluator on one grid: a new input costs a pass of the branch and a contraction. See `predict`."""
-        symbols = self._symbols(derivative, field)
+        symbols = requested_symbols(self.problem, derivative, field)
         double = is_double(self.model) or jax.config.read("jax_enable_x64")
         arrays = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
         location = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in arrays.items())
@@ -286,23 +284,6 @@ class Operator:
         return xr.Dataset(
             {n: (dims, r if count is not None else r[0]) for n, r in zip(self.term_names, rms, strict=True)}
         )
-
-    def _symbols(self, derivative: str | Sequence[str] | None, field: str | None) -> tuple[Symbol, ...]:
-        fields = self.problem.fields
-        if field is not None and field not in fields:
-            hint = did_you_mean(field, fields)
-            raise ValueError(f"there is no field {field!r}{hint}; the fields are {', '.join(fields)}")
-        chosen = fields if field is None else (field,)
-        if derivative is None:
-            return tuple(Symbol("field", name) for name in chosen)
-        names = (derivative,) if isinstance(derivative, str) else tuple(derivative)
-        symbols = tuple(dict.fromkeys(self.problem.vocabulary.parse(name) for name in names))
-        for symbol in symbols:
-            if symbol.kind != "field" or symbol.name not in chosen:
-                raise ValueError(
-                    f"`{symbol}` is not a derivative of {', '.join(chosen)}; write for instance `{chosen[0]}_x`"
-                )
-        return symbols
 
 
 def load(path: str | Path) -> Operator:
