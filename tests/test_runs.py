@@ -231,6 +231,22 @@ def test_pictures_that_fail_are_said_and_the_run_is_complete(tmp_path, monkeypat
     assert load(tmp_path / "run").problem == Decay()
 
 
+class Solved(Decay):
+    """With a reference that needs a package which is not there."""
+
+    def reference(self, inputs, points):
+        raise ImportError("solve_decay needs a package, which is not installed: pip install it")
+
+
+def test_without_the_package_of_a_reference_a_run_is_complete_and_says_so(tmp_path, caplog):
+    train(Solved, RECIPE, out=tmp_path / "run", functions=2, set={"train.steps": 2}, quiet=True)
+    assert caplog.text.count("errors are not measured: solve_decay needs a package") == 3  # while, after, pictures
+    report = RunFolder(tmp_path / "run").read_report()
+    assert report["residuals"]["equation"]["mean"] > 0
+    assert "relative_l2_mean" not in report
+    assert (tmp_path / "run" / "figures" / "history.png").exists()
+
+
 def test_checkpoints_of_an_earlier_version_are_refused_and_kept(tmp_path):
     out = tmp_path / "run"
     RunFolder(out).create(RunConfig(Decay(), RECIPE, 0, "custom").to_toml())

@@ -46,6 +46,8 @@ def show_report(operator: Operator, report: Mapping[str, Any]) -> None:
             write_line("The reference is a coarse solver like the paper's; its own error is part of these figures.")
         elif error is not None:
             write_line(f"The reference is converged: its own error is about {100 * error:.2g}%.")
+    elif operator.problem.has_reference:
+        write_line("The reference could not be computed, so there are residuals only.")
     else:
         write_line(f"{name} has no reference solver, so there are residuals only; give it a method `reference`.")
     show_residuals(report["residuals"])

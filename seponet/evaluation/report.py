@@ -12,15 +12,10 @@ from ..nn.fixed import trainable
 from ..operator.operator import Operator
 from ..training.loop import TrainingResult
 from .errors import measure
-from .testset import Kind, draw_functions, load_testset
+from .testset import Kind, draw_functions, find_testset
 
 RESIDUAL_FUNCTIONS = 20
 """Residuals are averaged over no more functions than this: they vary little, and cost more than errors."""
-
-
-def has_reference(operator: Operator) -> bool:
-    """Whether errors can be measured: the problem has a reference solver, and inputs to draw."""
-    return operator.problem.has_reference and bool(operator.problem.inputs)
 
 
 def training_report(trained: TrainingResult) -> dict[str, Any]:
@@ -45,7 +40,7 @@ def evaluation_report(
     kind: Kind = "converged",
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Errors and residuals over unseen functions; residuals alone if the problem has no reference solver.
+    """Errors and residuals over unseen functions; residuals alone if there is no reference (see `find_testset`).
 
     **Arguments:**
 
@@ -56,8 +51,8 @@ def evaluation_report(
     """
     problem = operator.problem
     report: dict[str, Any] = {"functions": functions if problem.inputs else 1}
-    if has_reference(operator):
-        testset = load_testset(problem, "test", functions, kind=kind, progress=progress)
+    testset = find_testset(problem, "test", functions, kind=kind, progress=progress)
+    if testset is not None:
         errors = measure(operator.model, testset)
         inputs = testset.inputs
         report |= {"reference": kind, "reference_error": testset.own_error, **errors.summary()}

@@ -110,6 +110,29 @@ def load_testset(
     return TestSet(problem, inputs, data)
 
 
+def find_testset(
+    problem: Problem,
+    split: Literal["test", "validation"] = "test",
+    functions: int = 100,
+    *,
+    kind: Kind = "converged",
+    points: Mapping[str, np.ndarray] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TestSet | None:
+    """`load_testset`, or None where there is nothing to compare with.
+
+    That is: the problem has no inputs or no reference, or the package that its reference needs is not installed, which
+    is told.
+    """
+    if not problem.has_reference or not problem.inputs:
+        return None
+    try:
+        return load_testset(problem, split, functions, kind=kind, points=points, progress=progress)
+    except ImportError as error:
+        logger.warning("errors are not measured: %s", error)
+        return None
+
+
 def cache_folder() -> Path:
     """Where test sets are kept: `$SEPONET_CACHE`, or the user's cache folder."""
     return Path(os.environ.get("SEPONET_CACHE") or platformdirs.user_cache_dir("seponet")) / "testsets"

@@ -6,8 +6,7 @@ import numpy as np
 
 from .._precision import in_precision_of
 from ..evaluation.errors import Errors
-from ..evaluation.report import has_reference
-from ..evaluation.testset import load_testset
+from ..evaluation.testset import find_testset
 from ..operator.operator import Operator
 from ..problems.published import paper_figure
 from ..training.log import METRICS, read_history
@@ -26,12 +25,11 @@ def plot_run(folder: RunFolder, operator: Operator, *, functions: int = 100) -> 
     from ..plots import plot_all  # Matplotlib is slow to load, and not needed for training alone.
 
     with in_precision_of(operator.model):
-        testset, errors, report = None, None, folder.read_report()
-        if has_reference(operator):
-            known = report.get("per_function")
-            errors = None if known is None else Errors(**{name: np.asarray(v) for name, v in known.items()})
-            count = functions if errors is None else errors.relative_l2.shape[0]
-            testset = load_testset(operator.problem, "test", count, kind=report.get("reference", "converged"))
+        report = folder.read_report()
+        measured = report.get("per_function")
+        errors = None if measured is None else Errors(**{name: np.asarray(v) for name, v in measured.items()})
+        count = functions if errors is None else errors.relative_l2.shape[0]
+        testset = find_testset(operator.problem, "test", count, kind=report.get("reference", "converged"))
         paper = paper_figure(operator.problem)
         return plot_all(
             operator.model,

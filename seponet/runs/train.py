@@ -16,7 +16,7 @@ from .._text import parse_duration, plain, show_duration
 from ..equations.problem import Problem
 from ..evaluation.errors import measure
 from ..evaluation.report import evaluation_report, training_report
-from ..evaluation.testset import load_testset
+from ..evaluation.testset import find_testset
 from ..losses.supervised import Data
 from ..operator.operator import Operator, load
 from ..training.cost import estimate_cost
@@ -216,8 +216,8 @@ def _validation(problem: Problem) -> Validate | None:
         return None
     logger.info("solving %d functions to validate on, or reading them from the cache", VALIDATION_FUNCTIONS)
     points = {name: _thin(values) for name, values in problem.grid().items()}
-    testset = load_testset(problem, "validation", VALIDATION_FUNCTIONS, points=points)
-    return lambda model: float(np.mean(measure(model, testset).relative_l2))
+    testset = find_testset(problem, "validation", VALIDATION_FUNCTIONS, points=points)
+    return None if testset is None else lambda model: float(np.mean(measure(model, testset).relative_l2))
 
 
 def _thin(points: np.ndarray) -> np.ndarray:
