@@ -15,6 +15,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
 
 import jax
+import pytest
 from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
@@ -22,3 +23,12 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # An int may be given where a float is declared, as type checkers have it.
 install_import_hook("seponet", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+
+SLOW = {line for line in (Path(__file__).parent / "slow.txt").read_text().splitlines() if not line.startswith("#")}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what was measured to be slow."""
+    for item in items:
+        if f"{item.path.name}::{item.name.partition('[')[0]}" in SLOW:
+            item.add_marker("slow")

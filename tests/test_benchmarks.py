@@ -151,7 +151,6 @@ def test_what_does_not_fit_is_predicted_in_proportion_to_the_largest_measured_st
     assert extrapolate(1e11, 5.0, [], rate=1e11)["seconds"] == pytest.approx(MATMUL_MULTIPLE)
 
 
-@pytest.mark.slow
 def test_the_papers_deeponet_at_full_size_does_not_fit_here():
     from scaling import Size, prepare
 

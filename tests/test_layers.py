@@ -97,3 +97,11 @@ def test_every_room_is_described():
     rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
     table = CONTRIBUTING.read_text().partition("## The house")[2].partition("### ")[0]
     assert {room for room in rooms if f"`{room}/`" not in table} == set()
+
+
+def test_slow_tests_exist():
+    tests = Path(__file__).parent
+    for line in (tests / "slow.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            file, _, name = line.partition("::")
+            assert f"def {name}(" in (tests / file).read_text(), f"slow.txt names {line}, which is not there"

@@ -60,7 +60,6 @@ def test_the_floor_of_a_basis_against_itself_is_zero_and_grows_as_it_shrinks():
     assert errors == sorted(errors)
 
 
-@pytest.mark.slow
 def test_ranks_follow_the_tolerance():
     floors = Floors(Wave(), {"t": 12, "x": 16})
     loose, tight, largest = (floors.choose(tolerance) for tolerance in (0.3, 0.05, 0.0))
@@ -71,7 +70,6 @@ def test_ranks_follow_the_tolerance():
     assert dict(largest.ranks) == {"t": 8, "x": 12}
 
 
-@pytest.mark.slow
 def test_a_recipe_gets_numbers_where_it_says_auto():
     recipe = Recipe().changed(
         {"model.decoder": "tucker", "model.exact": "all", "model.trunk": "classical", "model.rank": "auto"}
@@ -101,7 +99,6 @@ def test_an_axis_that_the_equation_does_not_name_is_found_and_gets_pairs_of_wave
     assert found.model.rank == {"t": 6, "x": 8, "y": 8}
 
 
-@pytest.mark.slow
 def test_ranks_that_cant_be_chosen_are_an_error():
     class Root(Problem):
         """Not real where the solution starts."""

@@ -71,7 +71,6 @@ def test_forward_euler_is_second_order_in_the_spacing():
     assert np.abs(observed(error, (16, 32, 64)) - 2).max() < 0.2
 
 
-@pytest.mark.slow
 def test_adams_is_second_order_in_the_spacing():
     def initial(x, y):
         return 0.5 + 0.3 * (np.cos(np.pi / 2 * x[:, None]) * np.cos(np.pi / 2 * y))[None]
