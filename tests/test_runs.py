@@ -234,7 +234,7 @@ def test_pictures_that_fail_are_said_and_the_run_is_complete(tmp_path, monkeypat
 class Solved(Decay):
     """With a reference that needs a package which is not there."""
 
-    def reference(self, inputs, points):
+    def reference(self, inputs, points, resolution=None):
         raise ImportError("solve_decay needs a package, which is not installed: pip install it")
 
 
