@@ -48,3 +48,10 @@ def plain(report: Any) -> Any:
     if isinstance(report, list):
         return [plain(value) for value in report]
     return None if isinstance(report, float) and not math.isfinite(report) else report
+
+
+def percent(value: float) -> str:
+    """A relative error for readers: two digits, in per cent; tiny ones as powers of ten."""
+    if not value < float("inf"):
+        return "unknown"
+    return f"{100 * value:.2g}%" if value >= 1e-7 else f"{value:.0e}"

@@ -45,6 +45,26 @@ MISTAKES = {
         {"equation": lambda self, s_t: s_t.sum(axis=0)},
         r"must be elementwise: given arrays of shape \(2, 3, 4\).*returned \(3, 4\)",
     ),
+    "reduction over points": (
+        {"equation": lambda self, s, s_t, s_xx: s_t - s_xx + s - s.mean()},
+        r"`equation` must be elementwise, but it has a sum or mean \(`reduce_sum`\) along the functions, t, x",
+    ),
+    "reduction in data": (
+        {"inputs": {"u": INPUT}, "conditions": [Value({"t": 0}, equals=lambda u: u - u.mean()), *CLOSED[1:]]},
+        "the condition on t = 0 must be elementwise, but it has a sum or mean",
+    ),
+    "complex equation": (
+        {"equation": lambda self, s_t, s_xx: 1j * s_t + s_xx},
+        "`equation` must be real, but it returned complex numbers; write real and imaginary part as two fields",
+    ),
+    "complex data": (
+        {"conditions": [Value({"t": 0}, equals=lambda x: np.exp(1j) * x), *CLOSED[1:]]},
+        "the condition on t = 0 must be real.*as two fields",
+    ),
+    "complex free residual": (
+        {"conditions": [*CLOSED, Residual({"x": 0}, lambda s, s_x: s_x - 1j * s, name="outgoing")]},
+        "the residual on x = 0 must be real.*as two fields",
+    ),
     "varargs": ({"equation": lambda self, *s: s[0]}, "takes `.*s`; name each argument"),
     "input named like a field": ({"inputs": {"s": INPUT}}, "'s' names two things"),
     "field named like an axis": ({"fields": ("x",)}, "'x' names two things"),
@@ -90,6 +110,37 @@ MISTAKES = {
 }
 
 
+RING = {"domain": Domain(t=(0, 1), x=Periodic(0, 2))}
+ON_RING = {
+    "value": (Value({"x": 0}), "x=0"),
+    "derivative": (Derivative({"x": 0}), "derivative x=0"),
+    "Robin condition": (Robin({"x": 2}, value=1.0, derivative=1.0), "robin x=2"),
+    "residual": (Residual({"x": 1}, lambda s: s**2), "x=1 residual"),
+}
+MISTAKES |= {
+    f"{kind} on a periodic axis": (
+        {**RING, "conditions": [Value({"t": 0}), condition]},
+        rf"the condition '{name}' is on the axis x, which is periodic and has no ends: drop it, or make the axis an "
+        r"interval, x=\(0, 2\)",
+    )
+    for kind, (condition, name) in ON_RING.items()
+}
+
+
+def stationary(self, s_xx, s_x):  # noqa: ARG001 - becomes a method
+    return s_xx + s_x
+
+
+MISTAKES["two pins on a periodic axis"] = (
+    {**RING, "equation": stationary, "conditions": [Value({"x": (0, 1)})]},
+    "the condition 'x=0' is on the axis x, which is periodic",
+)
+MISTAKES["slope of an open constant"] = (
+    {**RING, "equation": stationary, "conditions": [Derivative({"x": 0})]},
+    "the condition 'derivative x=0' is on the axis x, which is periodic",
+)
+
+
 def solve(_self, inputs, points):
     return {"s": np.zeros((len(inputs["u"]), *(len(p) for p in points.values())))}
 
@@ -119,6 +170,13 @@ def test_a_mistake_fails_when_the_class_is_made(mistake):
 def test_the_class_without_a_mistake_is_made():
     assert [term.name for term in define()().terms()] == ["equation", "t=0", "x=0", "x=1"]
     define(conditions=[Value({"t": 0})], open_axes=("x",))
+
+
+def test_a_constant_that_the_equations_leave_open_on_a_circle_is_pinned():
+    """s_xx + s_x = 0 holds for s and for s + c(t), so one value for each t is needed."""
+    pinned = define(**RING, equation=stationary, conditions=[Value({"x": 0}, equals=lambda t: t)])
+    assert [term.name for term in pinned().terms(("x",))] == ["equation"]
+    assert [condition.name for condition in pinned().linear_conditions] == ["x=0"]
 
 
 def test_a_reference_gets_a_resolution_if_it_asks_for_one():

@@ -7,13 +7,16 @@ asked for by its name. An `Expression` is such a function together with its pars
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import Jaxpr
 from jaxtyping import Array
 
 from ..derivatives import compose, multi_index
 from ..functions import Space
+from .elementwise import find_mixing, probe_lengths
 from .symbols import Symbol, Vocabulary
 
 
@@ -82,12 +85,7 @@ class Expression:
     def _check_elementwise(self, vocabulary: Vocabulary, label: str) -> None:
         # All axes have different lengths, so that a result with two of them exchanged, or one summed, shows.
         full = (2, *range(3, 3 + len(vocabulary.domain)))
-        shapes = [_probe_shape(symbol, vocabulary, full) for symbol in self.symbols]
-        arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
-        try:
-            result = jax.eval_shape(self.function, *arguments)
-        except Exception as error:
-            raise ValueError(f"{label} fails on arrays of values: {error}") from error
+        _, result = self._trace(vocabulary, full, label)
         returned = getattr(result, "shape", type(result).__name__)
         # A field has every axis, and so has what is computed from it; data may lack some.
         allowed = [(m,) if self.fields else (1, m) for m in full]
@@ -97,6 +95,33 @@ class Expression:
                 f"{label} must be elementwise: given arrays of shape {full} it must return that shape, but it returned "
                 f"{returned}; leave sums, means and stacking to the library and return one residual"
             )
+        if jnp.issubdtype(result.dtype, jnp.complexfloating):
+            raise ValueError(
+                f"{label} must be real, but it returned complex numbers; write real and imaginary part as two fields, "
+                'fields = ("p", "q") for s = p + i q, with an equation or a condition for each part'
+            )
+        mixing = None
+        for lengths in probe_lengths(len(full)):
+            names = dict(zip(lengths, ("the functions", *vocabulary.domain), strict=True))
+            program, _ = self._trace(vocabulary, tuple(names), label)
+            mixing = find_mixing(program, names)
+            if mixing is None:
+                return
+        raise ValueError(
+            f"{label} must be elementwise, but it has {mixing}: write what holds at one point for one function; take "
+            "derivatives as arguments (`s_x`), and integrals as fields of their own (I_x = s) or, of inputs, as "
+            "`Derived` functions"
+        )
+
+    def _trace(self, vocabulary: Vocabulary, full: tuple[int, ...], label: str) -> tuple[Jaxpr, Any]:
+        """The program of the function, and what it returns, for a field of the shape `full`."""
+        shapes = [_probe_shape(symbol, vocabulary, full) for symbol in self.symbols]
+        arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+        try:
+            program, result = jax.make_jaxpr(self.function, return_shape=True)(*arguments)
+        except Exception as error:
+            raise ValueError(f"{label} fails on arrays of values: {error}") from error
+        return program.jaxpr, result
 
 
 def _differentiate(symbol: Symbol, axis: str, inputs: Mapping[str, Space]) -> Symbol | float:

@@ -13,6 +13,7 @@ from ..derivatives import order_along
 from ..domain import Domain
 from ..functions import Functions, Space
 from ..locations import Evaluable
+from .checks import check_closed, check_names, check_periodic
 from .conditions import Condition, Residual, Value
 from .expression import Expression
 from .symbols import Symbol, Vocabulary
@@ -67,6 +68,9 @@ class Problem:
     conditions: ClassVar[Sequence[Condition]] = ()
     open_axes: ClassVar[tuple[str, ...]] = ()
     """Axes that are meant to have no condition although the equation differentiates along them."""
+    tested_by: ClassVar[Mapping[str, str]] = {}
+    """For equations of a system, by name, the field whose functions test them; found from their derivatives if left
+    out (`discretise/test_functions.py`)."""
 
     vocabulary: ClassVar[Vocabulary]
     equations: ClassVar[tuple[Term, ...]]
@@ -103,8 +107,9 @@ class Problem:
                     linear.extend(condition.linear(vocabulary))
                 else:
                     raise ValueError(f"a condition is Value, Derivative, Robin or Residual; got {condition!r}")
-            _check_names([c.name for c in linear] + [t.name for t in free])
-            _check_closed(self, equations, linear, free)
+            check_names([c.name for c in linear] + [t.name for t in free])
+            check_periodic(self.domain, equations, linear, free)
+            check_closed(self.domain, self.open_axes, equations, linear, free)
             if self.reference_resolution and self.has_reference and not _takes_resolution(self.reference):
                 raise ValueError(
                     f"`reference` must take a `resolution`, since reference_resolution is {self.reference_resolution}: "
@@ -256,25 +261,3 @@ def _line(method: Any) -> int:
 
 def _takes_resolution(reference: Callable[..., Any]) -> bool:
     return "resolution" in inspect.signature(reference).parameters
-
-
-def _check_names(names: list[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(
-                f"two conditions are called {name!r}; drop one if it repeats the other, or give a Residual its own name"
-            )
-
-
-def _check_closed(
-    problem: Problem, equations: tuple[Term, ...], linear: list[LinearCondition], free: list[Term]
-) -> None:
-    conditioned = {c.axis for c in linear} | {t.face.axis for t in free if t.face is not None}
-    for name, axis in problem.domain.axes:
-        differentiated = any(order_along(s.alpha, name) for term in equations for s in term.expression.fields)
-        if differentiated and not axis.periodic and name not in conditioned and name not in problem.open_axes:
-            raise ValueError(
-                f"the equation differentiates along {name}, but there is no condition on {name}: add for instance "
-                f'Value({{"{name}": {axis.lower:g}}}, equals=...), make the axis Periodic, or set '
-                f'open_axes = ("{name}",)'
-            )
