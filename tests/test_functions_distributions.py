@@ -90,7 +90,44 @@ def test_fields_in_two_dimensions_have_their_spectrum() -> None:
     torus = SpectralField(TORUS, 1.0, 1.0, 3.0)
     assert torus.deviations[0, 0] == 0
     assert torus.deviations[0, 1] == pytest.approx(2**-1.5)
-    assert np.all(torus.deviations.reshape(-1)[1:] > 0)
+
+
+def test_a_torus_keeps_the_ball_of_waves_that_carries_its_variance() -> None:
+    kept = SpectralField(TORUS, 1.0, 1.0, 4.0).deviations
+    everything = SpectralField(TORUS, 1.0, 1.0, 4.0, modes=64).deviations
+    size = len(kept)
+    assert kept.shape == (size, size)
+    assert size < 64
+    square = np.add.outer(*[((np.arange(size) + 1) // 2) ** 2] * 2)
+    radius = np.max(square[kept > 0])
+    np.testing.assert_array_equal(kept, np.where(square <= radius, everything[:size, :size], 0))
+    missed = 1 - np.sum(kept**2) / np.sum(everything**2)
+    shell = np.sum(kept[square == radius] ** 2) / np.sum(everything**2)
+    assert missed <= 1e-8 < missed + shell
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_products_that_carry_next_to_nothing_are_not_drawn(axes: int) -> None:
+    space = GaussianField(Domain(**dict.fromkeys("xyz"[:axes], (0.0, 1.0))), 0.2)
+    drawn, varying = np.asarray(space.sample(KEY, 400).parameters), space.deviations > 0
+    assert drawn.shape == (400, *space.deviations.shape)
+    assert np.sum(varying) < 0.8 * varying.size
+    assert np.all(drawn[:, ~varying] == 0)
+    numbers = drawn[:, varying] / space.deviations[varying]
+    within(np.mean(numbers**2, axis=0), np.ones(numbers.shape[1]), np.sqrt(2 / 400))
+    # What the docstring says of the variances of the field and of its second derivative, in the middle of the axes.
+    tables = [basis.table(np.linspace(0.1, 0.9, 17), 2) for basis in space.bases]
+    for order, exact, tolerance in [(0, 1.0, 2e-7), (2, 3 / 0.2**4, 1e-6)]:
+        variance = space.deviations**2
+        for table, m in zip(tables, (order, 0, 0), strict=False):
+            variance = np.tensordot(variance, table[m] ** 2, ((0,), (1,)))
+        np.testing.assert_allclose(variance, exact, rtol=tolerance)
+
+
+@pytest.mark.parametrize("space", [GaussianField(LINE, 0.2), SpectralField(CIRCLE, 625.0, 5.0, 4.0)])
+def test_functions_of_one_axis_stay_those_of_published_test_sets(space: GaussianField | SpectralField) -> None:
+    numbers = np.asarray(jax.random.normal(KEY, (5, space.deviations.size)))
+    np.testing.assert_array_equal(space.sample(KEY, 5).parameters, np.asarray(space.deviations)[None] * numbers)
 
 
 def test_positive_functions_have_their_minimum() -> None:

@@ -5,6 +5,7 @@ from .gaussian import GaussianField
 from .interpolant import Interpolant, interpolate
 from .parameters import Scalar, Vector
 from .positive import Positive
+from .resolution import Resolution, resolve
 from .sampled import Sampled
 from .solenoidal import SolenoidalField
 from .space import Expansion, Functions, Space, as_callable, expand, project
@@ -17,6 +18,7 @@ __all__ = [
     "GaussianField",
     "Interpolant",
     "Positive",
+    "Resolution",
     "Sampled",
     "Scalar",
     "SolenoidalField",
@@ -27,4 +29,5 @@ __all__ = [
     "expand",
     "interpolate",
     "project",
+    "resolve",
 ]

@@ -11,10 +11,10 @@ from ..bases.base import Basis, Combined
 from ..bases.polynomial import Legendre
 from ..bases.quadrature import gauss
 from ..domain import Domain, Interval
-from .space import Expansion
+from .space import Expansion, leading
 
 TAIL = 1e-10
-"""The share of a field's variance, on each axis, that the truncated expansion may miss."""
+"""The share of a field's variance that the truncated expansion may miss: on each axis, and in products of several."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,10 @@ class GaussianField(Expansion):
 
     The kernel is a product, so its Karhunen-Loeve expansion is a product of 1-D ones: sampling scales normal numbers,
     evaluation is a matrix product, derivatives are exact. The expansion keeps all but 1e-10 of the variance on each
-    axis. The covariance is then right to 1e-8, and the variance of the second derivative, in which the neglected modes
-    weigh more, to 3e-7, but for 3e-4 at the very ends of an axis.
+    axis and, in several dimensions, only the products that carry all but another 1e-10 of it: 172 on a square of five
+    length scales. Measured on up to ten length scales, the covariance is right to 3e-9 on an interval, 4e-8 on a square
+    and 2e-7 in a cube. Neglected modes weigh more in derivatives: the variance of the second one is right to a part in
+    10^6 for five length scales and more (6e-5 for half of one), but for 6e-4 at the very ends of an axis.
 
     **Arguments:**
 
@@ -108,4 +110,6 @@ class GaussianField(Expansion):
 
     @property
     def deviations(self) -> Float64[np.ndarray, "*sizes"]:
-        return np.sqrt(self.variance * functools.reduce(np.multiply.outer, (b.eigenvalues for b in self.bases)))
+        products = functools.reduce(np.multiply.outer, (b.eigenvalues for b in self.bases))
+        deviations = np.sqrt(self.variance * products)
+        return deviations if len(self.domain) == 1 else leading(deviations, TAIL)

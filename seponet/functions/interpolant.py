@@ -46,15 +46,15 @@ def interpolate(space: Space, values: Float[Array | np.ndarray, "functions *_"])
     first = values.ndim - len(space.domain)
     bases: list[Basis] = []
     for name, count in zip(space.domain, values.shape[first:], strict=True):
-        basis, cardinal = _cardinal(space.domain[name], count)
+        basis, coefficients = cardinal(space.domain[name], count)
         # Contracts the first remaining axis and appends the basis, so the axes end up in order.
-        values = xp.tensordot(values, xp.asarray(cardinal, values.dtype), ((first,), (0,)))
+        values = xp.tensordot(values, xp.asarray(coefficients, values.dtype), ((first,), (0,)))
         bases.append(basis)
     return Functions(Interpolant(space.domain, tuple(bases), space.components), jnp.asarray(values))
 
 
 @functools.cache
-def _cardinal(line: Domain, count: int) -> tuple[Basis, np.ndarray]:
+def cardinal(line: Domain, count: int) -> tuple[Basis, np.ndarray]:
     """The basis of one axis, and the coefficients `[points, size]` of its cardinal functions: one at one point, zero at
     the others."""
     space = Sampled(line, np.eye(count))

@@ -9,10 +9,13 @@ from jaxtyping import Float64
 from ..bases.base import Basis
 from ..bases.trigonometric import Fourier, Sine
 from ..domain import Domain, Interval
-from .space import Expansion
+from .space import Expansion, leading
 
 TAIL = 1e-12
-"""The share of a field's variance, on each axis, that the truncated expansion may miss."""
+"""The share of a field's variance that the truncated expansion may miss on one axis."""
+
+PRODUCTS_TAIL = 1e-8
+"""The same on several axes: there are ten times fewer products than with 1e-12 on each."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +27,17 @@ class SpectralField(Expansion):
     with independent standard normal $\xi_k$ and L2-orthonormal $\phi_k$: products of cosines and sines on periodic
     axes, of Dirichlet sines on intervals. If all axes are periodic the constant is left out: the mean is zero.
 
+    In d > 1 dimensions the products that carry the most variance are kept, a ball of wavevectors on a torus or cube.
+    A share $\epsilon$ of the variance that is missed is about $\epsilon^{(2\gamma - d - 2m)/(2\gamma - d)}$ of that of
+    the m-th derivatives: for $\gamma = 4$ in the plane 1e-8 of the field, 1e-5 of its slopes, 0.4% of its Laplacian.
+
     **Arguments:**
 
     - `domain`: its axes.
     - `sigma`, `tau`, `gamma`: the spectrum. Without `modes`, gamma must exceed half the number of axes.
     - `modes`: the highest wavenumber, one for all axes or one for each. By default all but 1e-12 of the variance is
-        kept, with at most 1024, 64 and 16 wavenumbers along each axis in one, two and more dimensions.
+        kept, in several dimensions all but 1e-8, with at most 1024, 64 and 16 wavenumbers along each axis in one, two
+        and more dimensions.
     """
 
     domain: Domain
@@ -75,8 +83,11 @@ def _spectrum(space: SpectralField) -> tuple[tuple[Basis, ...], np.ndarray]:
     # Only the constant has the eigenvalue zero, and only if all axes are periodic: it is left out.
     shifted = np.where(eigenvalue > 0, eigenvalue + space.tau**2, np.inf)
     deviations = space.sigma * shifted ** (-space.gamma / 2)
-    if space.modes is None:
+    if space.modes is None and len(axes) == 1:
         counts = truncate(deviations**2, axes, TAIL)
+    elif space.modes is None:
+        deviations = leading(deviations, PRODUCTS_TAIL)
+        counts = truncate(deviations**2, axes, 0.0)
     sizes = tuple(map(size, axes, counts))
     return tuple(map(laplacian_basis, axes, sizes)), deviations[tuple(map(slice, sizes))]
 
