@@ -1,6 +1,6 @@
 """Decoders, as the calculus sees them: how coefficients and one-dimensional factors make a field.
 
-The calculus contracts through this class and knows no other; `nn/decoders.py` has the CP and the Tucker decoder.
+The calculus contracts through this class and knows no other; `decoders.py` has the CP and the Tucker decoder.
 """
 
 import abc

@@ -10,9 +10,9 @@ is a projector: P f has the same traces as f, so f - P f satisfies all condition
     s = lift + (I - P_1) ... (I - P_d) network,        lift_k = lift_{k-1} + P_k (d_k - lift_{k-1}),
 
 where lift_0 is the singular part of the problem (mostly zero), and the last stage wins: at a corner where the
-data of two axes disagree, the conditions **declared first hold exactly** and the others are off by the disagreement
-there. For instance an initial state that does not vanish on a wall with s = 0, the initial condition being declared
-first, keeps the wall at its initial values.
+data of two axes disagree, the conditions **declared first hold exactly** and the others are off by the disagreement,
+along their whole faces. For instance an initial state that does not vanish on a wall with s = 0, the initial condition
+being declared first, keeps the wall at its initial values. `compatibility.py` finds such data before training.
 
 Because P acts on one axis only, a separable model is constrained by editing its one-dimensional factors.
 """
@@ -45,7 +45,7 @@ def make_lift(
     lift = problem.singular_part(functions).get(field)
     # In reverse, because the last stage wins and the conditions that are declared first shall hold.
     for projector in reversed(make_projectors(problem, field, exact)):
-        trace_data = [None if e.is_zero else _data(e, problem.spaces, functions) for e in data[projector.name]]
+        trace_data = [None if e.is_zero else make_data(e, problem.spaces, functions) for e in data[projector.name]]
         lift = _stage(projector, trace_data, lift)
     return lift
 
@@ -58,7 +58,9 @@ def _stage(projector: Projector, given: Sequence[Evaluable | None], before: Eval
     return lambda where, alpha: before(where, alpha) + added(where, alpha) - removed(where, alpha)
 
 
-def _data(expression: Expression, inputs: Mapping[str, Space], functions: Mapping[str, Evaluable]) -> Evaluable:
+def make_data(expression: Expression, inputs: Mapping[str, Space], functions: Mapping[str, Evaluable]) -> Evaluable:
+    """The right-hand side of a condition for a batch of input functions, with derivatives: each is exact."""
+
     def evaluate(where: Location, alpha: MultiIndex) -> Array:
         derived = expression
         for axis, n in alpha:

@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..calculus.decoder import AbstractDecoder, DerivativeSum, Tables
-from .linear import matmul
+from .decoder import AbstractDecoder, DerivativeSum, Tables
+
+
+def matmul(rows: Float[Array, "n k"], matrix: Float[Array, "k m"]) -> Float[Array, "n m"]:
+    """A product in the full precision of its type, on hardware too that would round float32 to TF32: derivatives
+    amplify that rounding."""
+    return jnp.matmul(rows, matrix, precision=jax.lax.Precision.HIGHEST)
 
 
 @dataclass(frozen=True)
