@@ -24,6 +24,7 @@ LAYERS = (
     "functions",
     "equations",
     "calculus",
+    "discretise",
     "nn",
     "losses",
     "operator",

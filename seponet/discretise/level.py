@@ -1,0 +1,64 @@
+"""One discretisation with its solutions, and the distance between two of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float64
+
+from ..calculus.collocation import Nodes
+from ..functions import Functions
+from .discretisation import Discretisation, prolong
+from .newton import Solved, newton
+from .norms import solution_distance
+
+
+@dataclass(frozen=True)
+class Level:
+    """One discretisation and its solutions.
+
+    - `discretisation`, `nodes`: the trial functions and the quadrature.
+    - `solved`: the coefficients of every function.
+    """
+
+    discretisation: Discretisation
+    nodes: Nodes
+    solved: Solved
+
+
+def solve_level(
+    discretisation: Discretisation,
+    nodes: Nodes,
+    inputs: Mapping[str, Functions],
+    count: int,
+    guess: Level | None,
+    tolerance: float,
+    *,
+    shared: bool = False,
+) -> Level:
+    """The solutions for given inputs on one level, from those of another one or from the lift. To be called in double
+    precision."""
+    start = np.zeros((count, *discretisation.coefficient_shape()))
+    if guess is not None:
+        known = guess.solved.converged.reshape(-1, *(1,) * (start.ndim - 1))
+        start = prolong(guess.discretisation, discretisation, np.where(known, guess.solved.coefficients, 0.0))
+    return Level(
+        discretisation, nodes, newton(discretisation, nodes, inputs, start, tolerance=tolerance, shared=shared)
+    )
+
+
+def distance(coarse: Level, fine: Level, inputs: Mapping[str, Functions]) -> Float64[np.ndarray, " functions"]:
+    """The L2 distance of the solutions of two levels, relative to those of the finer one."""
+    if fine.discretisation.smoothed:
+        # The lifts of the two differ as well.
+        moved = jnp.asarray(coarse.solved.coefficients), jnp.asarray(fine.solved.coefficients)
+        apart = solution_distance(coarse.discretisation, fine.discretisation, inputs, fine.nodes, *moved)
+        return np.asarray(apart) / fine.solved.norms
+    across = prolong(coarse.discretisation, fine.discretisation, coarse.solved.coefficients)
+    return coefficient_norms(across - fine.solved.coefficients) / fine.solved.norms
+
+
+def coefficient_norms(coefficients: Float64[np.ndarray, "functions ..."]) -> Float64[np.ndarray, " functions"]:
+    """The L2 norms of functions with given coefficients: the bases are orthonormal."""
+    return np.sqrt(np.sum(coefficients**2, axis=tuple(range(1, coefficients.ndim))))

@@ -1,0 +1,304 @@
+r"""Newton's method on the coefficients, for many functions at once: $J(c)\,\delta = -G(c)$, in float64.
+
+- Few coefficients: the matrix of every function, factorised.
+- Many: GMRES on $P^{-1} J \delta = -P^{-1} G$ with the averaged Jacobian P, or its blocks; nothing larger than a grid
+  of values is held for a function.
+- A step is shortened where $|J^{-1} G|$ would grow (Deuflhard's natural monotonicity: a norm that no scaling of the
+  equation changes); with GMRES P stands for J.
+- Functions for which that fails are led along $G(c) = (1 - \lambda)\, G(c_0)$ from $\lambda = 0$, which c_0 solves, to
+  one.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float64
+
+from ..calculus.collocation import Nodes
+from ..functions import Functions
+from .discretisation import Discretisation
+from .gmres import gmres
+from .norms import solution_norms
+from .preconditioner import Preconditioner, make_preconditioner
+from .test_functions import is_square, make_tests
+from .tested import TestedResiduals
+
+DIRECT = 1200
+"""Up to this many coefficients the matrix of every function is factorised: below 0.1 s for each."""
+
+LARGEST_DIRECT = 3000
+"""Where iterations fail, matrices are factorised up to this size."""
+
+LENGTHS = (1.0, 0.5, 0.25, 0.0625)
+"""Parts of a Newton step that are tried."""
+
+STEPS, ITERATIONS, FORCING = 15, 60, 1e-4
+"""Newton steps; iterations of GMRES in each, and the part of the residual that they may leave."""
+
+ACCEPTABLE = 100
+"""How much larger than the tolerance the last change may be where it does not fall any more."""
+
+LEADS = 16
+"""Steps of the continuation, at most."""
+
+MEMORY = 1 << 30
+"""Bytes for matrices, directions and values, about: it bounds how many functions are solved at a time."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Coefficients that solve the tested equations.
+
+    - `coefficients`: those of every function.
+    - `converged`: for which functions Newton's method has ended.
+    - `change`: the last change of the coefficients, relative to the solution.
+    - `norms`: the L2 norms of the solutions, fields together.
+    - `method`: "direct" or "iterative".
+    """
+
+    coefficients: Float64[np.ndarray, "functions fields *_"]
+    converged: Bool[np.ndarray, " functions"]
+    change: Float64[np.ndarray, " functions"]
+    norms: Float64[np.ndarray, " functions"]
+    method: str
+
+
+def newton(
+    discretisation: Discretisation,
+    nodes: Nodes,
+    inputs: Mapping[str, Functions],
+    start: Float64[np.ndarray, "functions fields *_"],
+    *,
+    tolerance: float = 1e-8,
+    steps: int = STEPS,
+    shared: bool = False,
+) -> Solved:
+    """The solutions of the tested equations for a batch of inputs. To be called in double precision.
+
+    **Arguments:**
+
+    - `discretisation`, `nodes`: the trial functions, and the quadrature.
+    - `inputs`: functions by name, derived ones included.
+    - `start`: the first guess; zero is the lift alone.
+    - `tolerance`: Newton's method ends when the coefficients change by less than this part of the solution. Where
+        rounding does not let them, `ACCEPTABLE` times as much counts as converged.
+    - `steps`: the most Newton steps.
+    - `shared`: whether all functions have one Jacobian, so that the averaged one is theirs (`slope_variation`).
+    """
+    total = len(start)
+    batch = _batch(discretisation, nodes, total)
+    parts: list[Solved] = []
+    preconditioner = None
+    for first in range(0, total, batch):
+        # The last batch is filled up with its first function, so that one program serves all.
+        rows = np.minimum(np.arange(first, first + batch), total - 1)
+        functions = {name: f[rows] for name, f in inputs.items()}
+        solver = _Solver(discretisation, nodes, functions, preconditioner, shared=shared)
+        solved = solver.solve(start[rows], tolerance, steps)
+        preconditioner = solver.preconditioner
+        keep = min(batch, total - first)
+        parts.append(
+            Solved(
+                solved.coefficients[:keep],
+                solved.converged[:keep],
+                solved.change[:keep],
+                solved.norms[:keep],
+                solved.method,
+            )
+        )
+    joined = [np.concatenate([getattr(p, n) for p in parts]) for n in ("coefficients", "converged", "change", "norms")]
+    return Solved(*joined, method=parts[-1].method)
+
+
+def newton_change(
+    discretisation: Discretisation,
+    nodes: Nodes,
+    inputs: Mapping[str, Functions],
+    coefficients: Float64[np.ndarray, "functions fields *_"],
+) -> Float64[np.ndarray, " functions"]:
+    """How far one Newton step moves given coefficients, relative to the solutions: their error as solutions of these
+    tested equations, to first order. To be called in double precision."""
+    total, changes = len(coefficients), []
+    batch, preconditioner = _batch(discretisation, nodes, total), None
+    for first in range(0, total, batch):
+        rows = np.minimum(np.arange(first, first + batch), total - 1)
+        functions, c = {name: f[rows] for name, f in inputs.items()}, jnp.asarray(coefficients[rows])
+        if discretisation.size > DIRECT and preconditioner is None:
+            preconditioner = make_preconditioner(discretisation, nodes, functions, c)
+        _, moved, norms = _step(discretisation, nodes, functions, c, None, preconditioner)
+        changes.append(np.asarray(moved) / np.maximum(np.asarray(norms), 1e-300))
+    return np.concatenate(changes)[:total]
+
+
+class _Solver:
+    """Newton's method for one batch."""
+
+    def __init__(
+        self,
+        discretisation: Discretisation,
+        nodes: Nodes,
+        inputs: Mapping[str, Functions],
+        preconditioner: Preconditioner | None,
+        *,
+        shared: bool,
+    ) -> None:
+        self.discretisation, self.nodes, self.inputs = discretisation, nodes, inputs
+        self.preconditioner = preconditioner
+        # Least squares, of more rows than coefficients, are for factorisations only.
+        factorised = not is_square(discretisation, make_tests(discretisation))
+        few = discretisation.size <= DIRECT and not shared
+        self.method = "direct" if few or factorised else "iterative"
+
+    def solve(self, start: np.ndarray, tolerance: float, steps: int) -> Solved:
+        c, change, norms, converged = self._iterate(jnp.asarray(start), None, tolerance, steps)
+        if not np.all(converged) and self.method == "iterative" and self.discretisation.size <= LARGEST_DIRECT:
+            self.method = "direct"
+            again, change, norms, converged = self._iterate(_where(converged, c, start), None, tolerance, steps)
+            c = again
+        if not np.all(converged):
+            led, reached = self._lead(_where(converged, c, start), converged, tolerance)
+            c = _where(converged | reached, led, c)
+            c, change, norms, converged = self._iterate(c, None, tolerance, 3)
+        return Solved(np.asarray(c), converged, change, norms, self.method)
+
+    def _iterate(
+        self, c: Array, target: Array | None, tolerance: float, steps: int
+    ) -> tuple[Array, np.ndarray, np.ndarray, np.ndarray]:
+        """Newton steps until all functions have converged, or hope is lost."""
+        if self.method == "iterative" and self.preconditioner is None:
+            self.preconditioner = make_preconditioner(self.discretisation, self.nodes, self.inputs, c)
+        preconditioner = self.preconditioner if self.method == "iterative" else None
+        change = norms = np.ones(len(c))
+        converged = np.zeros(len(c), bool)
+        best, since = np.full(len(c), np.inf), 0
+        for step in range(steps):
+            c, moved, norm = _step(self.discretisation, self.nodes, self.inputs, c, target, preconditioner)
+            norms = np.asarray(norm)
+            change = np.asarray(moved) / np.maximum(norms, 1e-300)
+            change = np.where(np.isfinite(change), change, np.inf)
+            converged = change <= tolerance
+            if np.all(converged):
+                break
+            since = 0 if np.any(~converged & (change < 0.5 * best)) else since + 1
+            best = np.minimum(best, change)
+            # Rounding, or a guess from which no step helps.
+            near = change <= ACCEPTABLE * tolerance
+            if since >= 3 and (step > 6 or np.all(near)):
+                break
+        return c, change, norms, change <= ACCEPTABLE * tolerance
+
+    def _lead(self, c: Array, done: np.ndarray, tolerance: float) -> tuple[Array, np.ndarray]:
+        """Continuation of the functions that are not `done`, each with its own step."""
+        start = _rows(self.discretisation, self.nodes, self.inputs, c)
+        reached, length = np.where(done, 1.0, 0.0), np.full(len(c), 0.25)
+        for _ in range(LEADS):
+            if np.all((reached >= 1.0) | (length < 1 / 50)):
+                break
+            goal = np.minimum(reached + length, 1.0)
+            target = start * jnp.asarray(1 - np.where(done, 1.0, goal))[:, None]
+            target = jnp.where(jnp.asarray(done)[:, None], 0.0, target)
+            tried, change, _, _ = self._iterate(c, target, max(tolerance, 1e-4), 6)
+            success = change < 1e-3
+            c = _where(success, tried, c)
+            reached = np.where(success, goal, reached)
+            length = np.where(success, 2 * length, length / 2)
+        return c, reached >= 1.0
+
+
+def _where(chosen: np.ndarray, first: Any, second: Any) -> Array:
+    return jnp.where(jnp.asarray(chosen).reshape(-1, *(1,) * (np.ndim(first) - 1)), first, second)
+
+
+@eqx.filter_jit
+def _rows(discretisation: Discretisation, nodes: Nodes, inputs: Any, c: Array) -> Float[Array, "functions rows"]:
+    return TestedResiduals(discretisation, nodes, inputs, len(c))(c)
+
+
+@eqx.filter_jit
+def _step(
+    discretisation: Discretisation,
+    nodes: Nodes,
+    inputs: Any,
+    c: Float[Array, "functions fields *_"],
+    target: Float[Array, "functions rows"] | None,
+    preconditioner: Preconditioner | None,
+) -> tuple[Array, Float[Array, " functions"], Float[Array, " functions"]]:
+    """The next coefficients, the length of the whole step, and the norm of the solutions."""
+    tested = TestedResiduals(discretisation, nodes, inputs, len(c))
+    rows, slopes = tested.linearise(c)
+    aim = jnp.zeros_like(rows) if target is None else target
+    if preconditioner is None:
+        invert = _factorised(discretisation, tested, slopes)
+        delta = invert(rows - aim)
+        stalled = jnp.zeros(len(c))
+    else:
+        invert = partial(preconditioner, tested)
+
+        def apply(flat: Array) -> Array:
+            return invert(tested.push(slopes, flat.reshape(c.shape))).reshape(flat.shape)
+
+        first = invert(rows - aim).reshape(len(c), -1)
+        solved, left = gmres(apply, first, FORCING, ITERATIONS)
+        delta = solved.reshape(c.shape)
+        # Iterations that stall make short steps far from a solution: then the residual itself is the measure.
+        stalled = jnp.where(left > 10 * FORCING, jnp.linalg.norm(first, axis=1), 0.0)
+    # Where the matrix is singular a function stays as it is, and its change is told as infinite.
+    finite = jnp.all(jnp.isfinite(delta), axis=tuple(range(1, delta.ndim)))
+    delta = jnp.where(finite.reshape(-1, *(1,) * (delta.ndim - 1)), delta, 0.0)
+
+    def merit(length: Array) -> Array:
+        return _norm(invert(tested(c - length * delta) - aim))
+
+    lengths = jnp.asarray(LENGTHS)
+    merits = jax.lax.map(merit, lengths)
+    merits = jnp.where(jnp.isfinite(merits), merits, jnp.inf)
+    # The whole step unless a shorter one is clearly better.
+    best = jnp.argmin(merits.at[0].multiply(0.7), axis=0)
+    chosen = lengths[best]
+    new = c - chosen.reshape(-1, *(1,) * (c.ndim - 1)) * delta
+    moved = jnp.where(finite, jnp.maximum(_norm(delta), stalled), jnp.inf)
+    return new, moved, solution_norms(discretisation, inputs, nodes, new)
+
+
+def _factorised(discretisation: Discretisation, tested: TestedResiduals, slopes: Any) -> Callable[[Array], Array]:
+    """rows -> J^-1 rows for the matrix of every function; by least squares if there are more rows."""
+    shape = discretisation.coefficient_shape()
+    matrices = tested.jacobian(slopes)[:, 0]
+    scale = 1 / jnp.maximum(jnp.max(jnp.abs(matrices), axis=2, keepdims=True), 1e-300)
+    scaled = matrices * scale
+    if is_square(discretisation, tested.tests):
+        factors = jax.scipy.linalg.lu_factor(scaled)
+
+        def solve(rows: Array) -> Array:
+            matrix, pivots = (jnp.broadcast_to(f, (len(rows), *f.shape[1:])) for f in factors)
+            return jax.vmap(lambda m, p, b: jax.scipy.linalg.lu_solve((m, p), b))(matrix, pivots, rows * scale[..., 0])
+
+    else:
+        columns = 1 / jnp.maximum(jnp.linalg.norm(matrices, axis=1, keepdims=True), 1e-300)
+        normal = jnp.einsum("fij,fik->fjk", matrices * columns, matrices * columns, precision="highest")
+        normal = normal + 1e-13 * jnp.eye(normal.shape[-1])[None]
+        factor = jax.vmap(lambda m: jnp.linalg.cholesky(m))(normal)
+
+        def solve(rows: Array) -> Array:
+            slope = jnp.einsum("fij,fi->fj", matrices * columns, rows, precision="highest")
+            solved = jax.vmap(lambda f, b: jax.scipy.linalg.cho_solve((f, True), b))(factor, slope)
+            return solved * columns[:, 0]
+
+    return lambda rows: solve(rows).reshape(-1, *shape)
+
+
+def _norm(c: Array) -> Float[Array, " functions"]:
+    return jnp.sqrt(jnp.sum(c**2, axis=tuple(range(1, c.ndim))))
+
+
+def _batch(discretisation: Discretisation, nodes: Nodes, total: int) -> int:
+    size, points = discretisation.size, math.prod(n for _, n in nodes)
+    held = 3 * size**2 if size <= DIRECT else (ITERATIONS + 10) * size + 30 * points
+    return int(np.clip(MEMORY // (8 * (held + 20 * points)), 1, max(total, 1)))

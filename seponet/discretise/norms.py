@@ -1,0 +1,44 @@
+"""L2 norms of solutions and of their differences, by quadrature."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..calculus.collocation import Nodes, make_collocation
+from ..calculus.evaluate import evaluate
+from ..calculus.model import FixedCoefficients
+from ..equations.symbols import Symbol
+from .discretisation import Discretisation
+
+
+def solution_norms(discretisation: Discretisation, inputs: Any, nodes: Nodes, c: Array) -> Float[Array, " functions"]:
+    """The L2 norms of the solutions, all fields together."""
+    return _l2(discretisation, nodes, _fields(discretisation, inputs, nodes, c))
+
+
+@eqx.filter_jit
+def solution_distance(
+    first: Discretisation, second: Discretisation, inputs: Any, nodes: Nodes, c: Array, other: Array
+) -> Float[Array, " functions"]:
+    """The L2 distances of the solutions on two discretisations of a problem, by quadrature."""
+    ours, theirs = _fields(first, inputs, nodes, c), _fields(second, inputs, nodes, other)
+    return _l2(first, nodes, [a - b for a, b in zip(ours, theirs, strict=True)])
+
+
+def _fields(model: Discretisation, inputs: Any, nodes: Nodes, c: Array) -> list[Array]:
+    where = make_collocation(model, nodes).where
+    symbols = [Symbol("field", field) for field in model.problem.fields]
+    values = evaluate(FixedCoefficients(model, c), inputs, where, symbols)
+    return [jnp.broadcast_to(v, (len(c), *where.shape)) for v in values.values()]
+
+
+def _l2(discretisation: Discretisation, nodes: Nodes, fields: list[Array]) -> Float[Array, " functions"]:
+    squares = sum(value**2 for value in fields)
+    for weights in make_collocation(discretisation, nodes).weights:
+        assert weights is not None
+        squares = jnp.tensordot(squares, weights, ((1,), (0,)))
+    volume = math.prod(axis.length for _, axis in discretisation.problem.domain.axes)
+    return jnp.sqrt(volume * squares)
