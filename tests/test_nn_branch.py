@@ -1,12 +1,16 @@
 """Encoders and branches: statistics, convolutions, joining of inputs, and what mistakes are told."""
 
+import re
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from seponet import nn
+from seponet import Domain, Problem, Value, nn
+from seponet.functions import GaussianField, Scalar, resolve
 from seponet.nn.branch import Branch, Constant
 from seponet.nn.cnn import CNN
 from seponet.nn.coordinate_maps import Chain
@@ -77,6 +81,88 @@ def test_pca_keeps_the_directions_of_largest_variance():
 
     assert 1 < kept.size < 6
     assert explained(kept.size) >= 0.99 > explained(kept.size - 1)
+
+
+def test_pca_of_more_sensors_than_samples_is_the_singular_value_decomposition():
+    samples = correlated(40, (90,))
+    centred = samples - samples.mean(0)
+    _, singular, directions = np.linalg.svd(centred, full_matrices=False)
+    exact = centred @ directions[:5].T / singular[:5] * np.sqrt(39)
+    encoded = np.asarray(PCA(samples, count=5)(jnp.asarray(samples)))
+    np.testing.assert_allclose(np.abs(encoded), np.abs(exact), atol=1e-9)
+    with pytest.raises(ValueError, match="vary in 6 directions"):
+        PCA(samples, count=7)
+
+
+def test_pca_of_a_known_covariance_needs_no_samples():
+    factor = np.random.default_rng(0).normal(size=(5, 9))
+    encoder = PCA(factor, count=5, factor=True)
+    np.testing.assert_array_equal(encoder.mean(), 0.0)
+    v = np.asarray(encoder.directions())
+    np.testing.assert_allclose(v.T @ factor.T @ factor @ v, np.eye(5), atol=1e-10)
+
+
+class Cube(Problem):
+    """Poisson's equation in three dimensions, with a constant."""
+
+    domain = Domain(x=(0, 1), y=(0, 1), z=(0, 1))
+    inputs = {"u": GaussianField(domain, length_scale=0.25), "k": Scalar(1.0, 2.0)}
+    conditions = [Value({name: (0, 1)}) for name in "xyz"]
+
+    def equation(self, s_xx, s_yy, s_zz, u, k):
+        return k * (s_xx + s_yy + s_zz) + u
+
+
+AUTO: dict[str, Any] = {"encoder": "pca", "sensors": "auto", "branch_width": 4, "branch_depth": 1, "key": KEY}
+
+
+def test_sensors_follow_from_the_input(caplog):
+    with caplog.at_level("INFO", logger="seponet"):
+        model = nn.build(Cube(), rank=2, trunk_width=3, **AUTO)
+    counts = resolve(Cube().inputs["u"]).counts
+    assert model.sensors == (("k", ()), ("u", tuple(counts.items())))
+    assert 8**3 <= np.prod(list(counts.values())) <= 16**3
+    (message,) = (record.getMessage() for record in caplog.records if record.name.startswith("seponet"))
+    assert re.fullmatch(
+        r"sensors of u: x \d+, y \d+, z \d+; interpolated between them, its functions are right to 0\.0\d+%", message
+    )
+    # The covariance of the input is known, so functions that nobody has seen have features of unit variance. (Of 1000
+    # samples some features would have a variance of 20.)
+    assert isinstance(model.branch, Branch)
+    encoder = model.branch.encoders["u"]
+    features = np.asarray(encoder(model.encode(Cube().sample(jax.random.key(3), 800))["u"]))
+    assert features.shape[1] > 400
+    assert np.max(np.abs(np.var(features, axis=0) - 1)) < 6 * np.sqrt(2 / 800)
+    np.testing.assert_allclose(np.var(features), 1.0, atol=0.01)
+
+
+def test_sensors_that_do_not_resolve_an_input_are_told(caplog):
+    class Rough(Cube):
+        inputs = {"u": GaussianField(Cube.domain, length_scale=0.04), "k": Scalar(1.0, 2.0)}
+
+    without_statistics: dict[str, Any] = {**AUTO, "encoder": "sensors"}
+    with caplog.at_level("INFO", logger="seponet"):
+        nn.build(Rough(), rank=2, trunk_width=3, **without_statistics)
+    assert re.search(r"right to \d+% only, because 4096 are all that are taken; model.sensors sets more", caplog.text)
+
+
+def test_sensors_follow_from_inputs_whose_statistics_are_sampled():
+    options: dict[str, Any] = {"decoder": "tucker", "rank": {"t": 3, "x": 5}, "trunk": "classical", "exact": "all"}
+    moved = nn.build(Burgers(), **options, invariant="x", **AUTO)
+    positive = nn.build(Advection(), rank=2, trunk_width=3, **AUTO)
+    assert moved.sensors == (("u", (("x", 64),)),)
+    assert positive.sensors == (("u", (("x", 65),)),)
+    for model in (moved, positive):
+        values = model.encode(model.problem.sample(jax.random.key(3), 500))
+        assert isinstance(model, nn.SepONet)
+        assert isinstance(model.branch, Branch)
+        if model.translation is not None:
+            values, _ = model.translation.align(values)
+        features = np.asarray(model.branch.encoders["u"](values["u"]))
+        np.testing.assert_allclose(features.std(0), 1.0, atol=0.25)
+    misspelt: dict[str, Any] = {**AUTO, "sensors": "autom"}
+    with pytest.raises(ValueError, match="sensors must be one of auto; got 'autom'"):
+        nn.build(Burgers(), rank=2, **misspelt)
 
 
 def test_pca_mistakes():

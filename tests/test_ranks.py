@@ -1,105 +1,137 @@
-"""Residual floors: exact for linear problems, and a choice of ranks that keeps its promise."""
-
-from typing import Any
+"""What a recipe leaves to the problem: numbers where it says "auto", chosen by a verified discretisation."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from zoo import Brusselator, KdV, Poisson, Wave
+from zoo import KdV, Poisson
 
-from seponet import Domain, Problem, Value, nn
-from seponet.calculus.collocation import make_collocation, quadrature_nodes
-from seponet.calculus.evaluate import evaluate
-from seponet.calculus.model import FixedCoefficients
-from seponet.equations.symbols import Symbol
+from seponet import Derivative, Domain, Problem, Value, nn
+from seponet.discretise.discretisation import Discretisation
+from seponet.discretise.level import Level
+from seponet.discretise.newton import Solved
+from seponet.discretise.resolution import Resolution
 from seponet.functions import GaussianField
-from seponet.operator.refinement import gauss_newton
 from seponet.runs.recipes import load_recipe
 from seponet.training import ranks
-from seponet.training.ranks import Floor, Floors, choose_ranks, resolve_auto
+from seponet.training.ranks import TOLERANCE, choose_ranks, resolve_auto
 from seponet.training.recipe import Recipe
 from seponet.training.sampling import Sampler
 
-S = Symbol("field", "s")
+CLASSICAL = {"model.decoder": "tucker", "model.exact": "all", "model.trunk": "classical", "model.rank": "auto"}
 
 
-def solve(problem, ranks, inputs, nodes=None) -> Any:
-    """Gauss-Newton with these ranks: its values on the quadrature grid, and the nodes."""
-    settings = {"decoder": "tucker", "exact": "all", "trunk": "classical", "sensors": 2, "branch_width": 1}
-    model = nn.build(problem, key=jax.random.key(0), rank=ranks, branch_depth=1, **settings)
-    nodes = nodes or quadrature_nodes(model)
-    start = jnp.zeros((3, *model.coefficient_shape()))
-    found, _, _ = gauss_newton(model, inputs, start, {}, nodes, 2, 1 << 28)
-    where = make_collocation(model, nodes)
-    return (
-        np.asarray(evaluate(FixedCoefficients(model, jnp.asarray(found)), inputs, where.where, [S])[S]),
-        nodes,
-        where.weights,
-    )
+class Bar(Problem):
+    """s'' = u: one axis, so that its ranks are chosen in a moment."""
+
+    domain = Domain(x=(0, 1))
+    inputs = {"u": GaussianField(domain, length_scale=0.2)}
+    conditions = [Value({"x": (0, 1)})]
+
+    def equation(self, s_xx, u):
+        return s_xx - u
 
 
-def test_the_floor_of_a_linear_problem_is_what_gauss_newton_reaches():
-    problem, large, small = Poisson(), {"x": 9, "y": 10}, {"x": 6, "y": 4}
-    floor = Floors(problem, large)(small)
-    inputs = problem.sample(jax.random.key(1), 3)
-    generous, nodes, (w, v) = solve(problem, large, inputs)
-    coarse, _, _ = solve(problem, small, inputs, nodes)
+class Insulated(Problem):
+    """The input does not fit the walls: its slope there is not zero."""
 
-    def norm(values):
-        return np.sqrt(np.einsum("fxy,x,y->f", values**2, w, v))
+    domain = Domain(t=(0, 1), x=(0, 1))
+    inputs = {"u": GaussianField(domain["x"], length_scale=0.3)}
+    conditions = [Value({"t": 0}, equals="u"), Derivative({"x": (0, 1)})]
 
-    assert floor.error == pytest.approx(np.mean(norm(coarse - generous) / norm(generous)), rel=1e-5)
-    assert 1e-4 < floor.error < 0.2
+    def equation(self, s_t, s_xx):
+        return s_t - 0.1 * s_xx
 
 
-def test_the_floor_of_a_basis_against_itself_is_zero_and_grows_as_it_shrinks():
-    floors = Floors(Brusselator(), {"t": 5, "x": 6}, functions=2)
-    errors = [floors({"t": t, "x": x}).error for t, x in ((5, 6), (5, 5), (4, 4), (2, 2))]
-    assert errors[0] < 1e-7
-    assert errors == sorted(errors)
+def pretend(monkeypatch, exact: list[object] | None = None) -> None:
+    """Ranks and nodes that cost nothing."""
 
+    def choose(problem, chosen, **_):
+        if exact is not None:
+            exact.append(chosen)
+        names = problem.domain.names
+        discretisation = Discretisation.of(problem, names, dict.fromkeys(names, 7))
+        coefficients = np.zeros((1, *discretisation.coefficient_shape()))
+        solved = Solved(coefficients, np.ones(1, bool), np.zeros(1), np.ones(1), "direct")
+        level = Level(discretisation, tuple((name, 19) for name in names), solved)
+        return Resolution(level, level, np.zeros(1), np.zeros(1), {}, np.zeros(1), 1e-3, True, "", 0.0)
 
-def test_ranks_follow_the_tolerance():
-    floors = Floors(Wave(), {"t": 12, "x": 16})
-    loose, tight, largest = (floors.choose(tolerance) for tolerance in (0.3, 0.05, 0.0))
-    assert loose.error <= 0.3
-    assert tight.error <= 0.05
-    assert np.prod(list(loose.ranks.values())) < np.prod(list(tight.ranks.values()))
-    # Out of reach: the largest that leave a quarter of the generous basis to judge them by.
-    assert dict(largest.ranks) == {"t": 8, "x": 12}
+    monkeypatch.setattr(ranks, "choose_ranks", choose)
 
 
 def test_a_recipe_gets_numbers_where_it_says_auto():
-    recipe = Recipe().changed(
-        {"model.decoder": "tucker", "model.exact": "all", "model.trunk": "classical", "model.rank": "auto"}
-    )
-    chosen, floor = resolve_auto(Poisson(), recipe.changed({"train.sampling.points": "auto"}))
-    assert floor is not None
-    assert floor.error < 2e-3
-    assert chosen.model.rank == dict(floor.ranks)
-    assert chosen.train.sampling.points == {name: int(np.ceil(1.5 * rank)) for name, rank in floor.ranks.items()}
-    assert resolve_auto(Poisson(), chosen) == (chosen, None)
-    with pytest.raises(ValueError, match='rank = "auto" is for what its floors are calculated for'):
-        resolve_auto(Poisson(), recipe.changed({"model.decoder": "cp"}))
+    recipe, lines = Recipe().changed(CLASSICAL | {"train.sampling.points": "auto"}), []
+    chosen, resolution = resolve_auto(Bar(), recipe, progress=lines.append)
+    assert resolution is not None
+    assert resolution.reached
+    assert len(resolution.errors) == ranks.FUNCTIONS == 8
+    assert 0 < resolution.mean <= TOLERANCE
+    assert chosen.model.rank == resolution.ranks
+    # The nodes see the input, which has half as many functions again as the solution.
+    assert chosen.train.sampling.points == resolution.nodes
+    (band,) = resolution.bandwidths
+    assert resolution.nodes["x"] >= resolution.ranks["x"] + band.functions
+    assert lines
+    assert resolve_auto(Bar(), chosen) == (chosen, None)
+
+
+def test_points_follow_from_ranks_that_are_given():
+    recipe = Recipe().changed(CLASSICAL | {"train.sampling.points": "auto", "model.rank": {"x": 5, "y": 8}})
+    chosen, resolution = resolve_auto(Poisson(), recipe)
+    assert resolution is None
+    assert chosen.model.rank == {"x": 5, "y": 8}
+    assert chosen.train.sampling.points == {"x": 8, "y": 12}
+    equal, _ = resolve_auto(Poisson(), recipe.changed({"model.rank": 6}))
+    assert equal.train.sampling.points == {"x": 9, "y": 9}
+
+
+def test_points_that_are_given_stay(monkeypatch):
+    pretend(monkeypatch)
+    chosen, _ = resolve_auto(Poisson(), Recipe().changed(CLASSICAL | {"train.sampling.points": 33}))
+    assert chosen.model.rank == {"x": 7, "y": 7}
+    assert chosen.train.sampling.points == 33
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"model.decoder": "cp"}, {"model.exact": "none"}, {"model.trunk": "legendre"}, {"model.kind": "deeponet"}],
+)
+def test_only_discretisations_have_ranks_to_choose(change, monkeypatch):
+    pretend(monkeypatch)
+    with pytest.raises(ValueError, match=r'model.rank = "auto" is for what a discretisation has: kind = "seponet"'):
+        resolve_auto(Poisson(), Recipe().changed(CLASSICAL | change))
+
+
+def test_auto_is_not_left_to_models_and_samplers():
     with pytest.raises(ValueError, match="needs its ranks as numbers"):
-        nn.build(Poisson(), recipe.model, key=jax.random.key(0))
+        nn.build(Poisson(), Recipe().changed(CLASSICAL).model, key=jax.random.key(0))
     with pytest.raises(ValueError, match="points are needed as numbers"):
         Sampler.of(Poisson().domain, "auto")
 
 
-def test_an_axis_that_the_equation_does_not_name_is_found_and_gets_pairs_of_waves(monkeypatch):
-    monkeypatch.setattr(ranks, "choose_ranks", lambda _: Floor({"t": 6, "x": 8, "y": 8}, 0.0))
+def test_an_axis_that_the_equation_does_not_name_is_found(monkeypatch):
+    pretend(monkeypatch)
     general = load_recipe("quick")
-    found, _ = resolve_auto(KdV(), general)
-    assert found.model.invariant == "x"
-    assert found.model.rank == {"t": 6, "x": 9, "y": 8}
-    found, _ = resolve_auto(Poisson(), general)
-    assert found.model.invariant == ""
-    assert found.model.rank == {"t": 6, "x": 8, "y": 8}
+    assert general.train.loss.residual == "tested"
+    chosen, _ = resolve_auto(KdV(), general)
+    assert chosen.model.invariant == "x"
+    assert chosen.train.sampling.points == {"t": 19, "x": 19}
+    chosen, _ = resolve_auto(Poisson(), general)
+    assert chosen.model.invariant == ""
 
 
-def test_ranks_that_cant_be_chosen_are_an_error():
+def test_ranks_are_chosen_for_the_axes_that_are_exact(monkeypatch):
+    exact: list[object] = []
+    pretend(monkeypatch, exact)
+    for problem in (Poisson(), Insulated()):
+        chosen, _ = resolve_auto(problem, Recipe().changed(CLASSICAL | {"model.exact": "auto"}))
+        assert chosen.model.exact == exact[-1]
+    # What contradicts the input is soft there, and the discretisation is that of the recipe.
+    assert exact[0] == "all"
+    assert exact[1] in (("t",), ("x",))
+
+
+def test_ranks_that_cant_be_chosen_are_an_error(monkeypatch):
     class Root(Problem):
         """Not real where the solution starts."""
 
@@ -110,5 +142,7 @@ def test_ranks_that_cant_be_chosen_are_an_error():
         def equation(self, s, s_t, u):
             return s_t - jnp.sqrt(s - 10.0) - u
 
-    with pytest.raises(ValueError, match="no ranks could be chosen for Root"):
+    resolve = ranks.resolve
+    monkeypatch.setattr(ranks, "resolve", lambda *given, **named: resolve(*given, **named, largest=20))
+    with pytest.raises(ValueError, match=r"no ranks could be chosen for Root, .* give numbers: model.rank, and train"):
         choose_ranks(Root())

@@ -434,7 +434,8 @@ def test_flat_keys_stand_for_those_in_tables():
 FLAT = json.loads((Path(__file__).parent / "data" / "flat_recipes.json").read_text())
 
 
-@pytest.mark.parametrize("name", FLAT)
+# The general recipe has moved on: it is chosen for a tolerance, and trained on tested residuals.
+@pytest.mark.parametrize("name", sorted(set(FLAT) - {"quick.toml"}))
 def test_recipes_in_flat_form_are_those_that_are_shipped(name):
     """The recipes as they were before [train] had tables."""
     assert Recipe.from_dict(FLAT[name]) == load_recipe(PACKAGED / name)

@@ -1,10 +1,10 @@
 """Networks and models: branches, trunks, decoders, SepONet and DeepONet."""
 
+from ..calculus.decoders import CP, AbstractDecoder, Tucker
 from .branch import AbstractBranch, Branch, Constant
 from .build import build
 from .coefficient_maps import AbstractCoefficientMap, ModalScaling, Whitening
 from .config import ModelConfig
-from .decoders import CP, AbstractDecoder, Tucker
 from .deeponet import DeepONet
 from .fixed import Fixed, trainable
 from .mlp import MLP

@@ -11,6 +11,7 @@ from ..bases.cardinal import TrigonometricCardinal
 from ..bases.orthonormal import Orthonormal
 from ..bases.polynomial import Chebyshev, Legendre
 from ..bases.trigonometric import Fourier, Sine
+from ..calculus.decoders import CP, AbstractDecoder, Tucker
 from ..calculus.potentials import Potentials, curl
 from ..calculus.projectors import Projector, make_projectors
 from ..domain import Interval
@@ -18,7 +19,6 @@ from ..equations.problem import Problem
 from .build_branch import make_branch, make_field_branch
 from .config import ModelConfig, choose
 from .coordinate_maps import Affine, Chain, Coordinatewise, PeriodicFeatures
-from .decoders import CP, AbstractDecoder, Tucker
 from .deeponet import DeepONet
 from .mlp import MLP
 from .model import OperatorNetwork
@@ -94,7 +94,15 @@ def _seponet(
         whitening=None,
         potentials=potentials,
         translation=translation,
+        smoothed=_smoothed(problem, config),
     )
+
+
+def _smoothed(problem: Problem, config: ModelConfig) -> tuple[str, ...]:
+    unknown = [name for name in config.smooth if name not in problem.domain]
+    if unknown:
+        raise ValueError(f"smooth names axes, which are {', '.join(problem.domain)}; got {', '.join(unknown)}")
+    return tuple(config.smooth)
 
 
 def _exact_axes(problem: Problem, config: ModelConfig) -> tuple[str, ...]:
@@ -102,6 +110,8 @@ def _exact_axes(problem: Problem, config: ModelConfig) -> tuple[str, ...]:
     conditioned = tuple(name for name in problem.domain if any(c.axis == name for c in problem.linear_conditions))
     if config.exact == "none":
         return ()
+    if config.exact == "auto":
+        raise ValueError('a model needs its exact axes: "all", "none" or a list of axes; "auto" is for recipes')
     if config.exact == "all":
         return tuple(name for name in problem.domain if name in periodic or name in conditioned)
     chosen = (config.exact,) if isinstance(config.exact, str) else tuple(config.exact)

@@ -1,11 +1,13 @@
 """From a configuration to a branch, and to the sensors at which it sees the inputs.
 
 `make_branch` makes branches for vectors of coefficients, `make_field_branch` those for a core that is a field on the
-nodes of the periodic axes. Both draw a sample of the inputs, from which encoders take their statistics.
+nodes of the periodic axes. Encoders take their statistics from a sample of the inputs, unless these are known.
 """
 
+import functools
+import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 import numpy as np
@@ -13,6 +15,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ..calculus.model import Sensors
 from ..equations.problem import Problem
+from ..functions import Expansion, GaussianField, Space, SpectralField, resolve
 from .branch import AbstractBranch, Branch, Constant
 from .cnn import CNN
 from .config import ModelConfig, choose
@@ -22,6 +25,11 @@ from .model import sense
 from .spectral_branch import FieldBranch
 from .translation import Translation
 from .trunks import AbstractTrunk
+
+logger = logging.getLogger(__name__)
+
+SAMPLES = 1000
+"""Functions of each input from which statistics are taken, or products of an expansion from which they are known."""
 
 
 def make_branch(
@@ -44,21 +52,29 @@ def make_branch(
         # The trunks of a CP decoder can absorb constant coefficients; a core has to be learned.
         trained = config.kind == "seponet" and config.decoder == "tucker"
         return Constant(out_size, key=key if trained else None), ()
-    sensors = tuple(
-        (name, tuple((axis, config.sensors) for axis in space.domain)) for name, space in sorted(problem.inputs.items())
-    )
+    sensors = tuple((name, _sensor_counts(name, space, config)) for name, space in sorted(problem.inputs.items()))
     encoder = choose("encoder", config.encoder, ("sensors", "standardise", "pca"))
     if config.branch == "spectral":
         raise ValueError(f'branch = "spectral" makes the core of a SepONet; got kind = {config.kind!r}')
     if choose("branch", config.branch, ("mlp", "cnn", "spectral")) == "cnn":
         return _cnn_branch(problem, sensors, out_size, key), sensors
-    # Values as they are need no statistics, only a shape.
-    samples = _sample_sensor_values(problem, sensors, sample_key, 1000 if encoder != "sensors" else 2)
-    if translation is not None:
-        samples, _ = translation.align(samples)
     for name in config.transform:
         choose("an input in transform", name, tuple(problem.inputs))
-    encoders = {name: _encoder(problem, config, name, np.asarray(samples[name])) for name, _ in sensors}
+    known: dict[str, np.ndarray] = {}
+    if encoder == "pca" and config.sensors == "auto" and translation is None:
+        for name, counts in sensors:
+            space = problem.inputs[name]
+            # Not their subclasses, which may draw or evaluate otherwise.
+            exact = type(space) in (GaussianField, SpectralField) and name not in config.transform
+            if exact and isinstance(space, Expansion):
+                known[name] = _covariance_factor(space, dict(counts))
+    # Values as they are need no statistics, only a shape.
+    unknown = tuple((name, counts) for name, counts in sensors if name not in known)
+    samples = _sample_sensor_values(problem, unknown, sample_key, SAMPLES if encoder != "sensors" else 2)
+    if translation is not None:
+        samples, _ = translation.align(samples)
+    encoders = {name: _encoder(problem, config, name, np.asarray(samples[name])) for name, _ in unknown}
+    encoders |= {name: _pca(config, factor, factor=True) for name, factor in known.items()}
     branch = Branch.mlp(
         encoders,
         out_size,
@@ -136,9 +152,48 @@ def _encoder(problem: Problem, config: ModelConfig, name: str, samples: np.ndarr
     elif config.encoder == "standardise" or not len(problem.inputs[name].domain):
         encoder = Standardise(samples)
     else:
-        energy = None if config.components else 1 - 1e-8
-        encoder = PCA(samples, count=config.components, energy=energy, ridge=config.ridge)
+        encoder = _pca(config, samples)
     return encoder if transform is None else Transformed(transform, encoder)
+
+
+def _pca(config: ModelConfig, samples: np.ndarray, *, factor: bool = False) -> PCA:
+    energy = None if config.components else 1 - 1e-8
+    return PCA(samples, count=config.components, energy=energy, ridge=config.ridge, factor=factor)
+
+
+def _sensor_counts(name: str, space: Space, config: ModelConfig) -> tuple[tuple[str, int], ...]:
+    """The number of sensors along each axis of an input; those that were chosen are logged."""
+    if isinstance(config.sensors, int):
+        return tuple((axis, config.sensors) for axis in space.domain)
+    choose("sensors", config.sensors, ("auto",))
+    if not len(space.domain):
+        return ()
+    resolution = resolve(space)
+    counts, error = resolution.counts, max(resolution.errors.values())
+    logger.info(
+        "sensors of %s: %s; interpolated between them, its functions are right to %.2g%%%s",
+        name,
+        ", ".join(f"{axis} {count}" for axis, count in counts.items()),
+        100 * error,
+        f" only, because {math.prod(counts.values())} are all that are taken; model.sensors sets more"
+        if resolution.limited
+        else "",
+    )
+    return tuple(counts.items())
+
+
+def _covariance_factor(space: Expansion, counts: Mapping[str, int]) -> np.ndarray:
+    """The products of an expansion at the sensors, each times its standard deviation, `[products, *sensors]`: those of
+    largest variance, the thousand largest at most. They are a factor of the covariance of the sensor values."""
+    flat = space.deviations.reshape(-1)
+    largest = np.argsort(-flat, kind="stable")[: min(SAMPLES, np.count_nonzero(flat))]
+    columns = np.unravel_index(largest, space.deviations.shape)
+    points = space.sensors(counts).points
+    tables = [
+        basis.table(np.asarray(x, np.float64))[0].T[i] for basis, x, i in zip(space.bases, points, columns, strict=True)
+    ]
+    products = functools.reduce(lambda a, b: (a[:, :, None] * b[:, None]).reshape(len(largest), -1), tables)
+    return (flat[largest, None] * products).reshape(-1, *counts.values())
 
 
 def _sample_sensor_values(problem: Problem, sensors: Sensors, key: PRNGKeyArray, count: int) -> dict[str, Array]:

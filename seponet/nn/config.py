@@ -16,7 +16,10 @@ class ModelConfig:
     - `decoder`: "cp" or "tucker", of a SepONet.
     - `rank`: the number of basis functions; for Tucker that of each axis, a number or a mapping from axes. "auto" is
         for recipes: `training.ranks.resolve_auto` chooses the ranks before a model is built.
-    - `exact`: the axes whose conditions hold by construction: "all", "none" or a list.
+    - `exact`: the axes whose conditions hold by construction: "all", "none" or a list. "auto" is for recipes:
+        `training.exactness.resolve_exact` chooses axes whose conditions do not contradict each other.
+    - `smooth`: the axes along which the data of exact conditions have kinks and are projected on smooth functions, as
+        many as there are basis functions (`calculus/kinks.py`); of a SepONet.
     - `trunk`: "mlp", "modified_mlp", one of the classical bases "fourier", "nodal" (the coefficients are values on a
         uniform grid of a periodic axis), "legendre", "chebyshev", "sine", or "classical" (Fourier on periodic axes,
         Legendre on others); or a mapping from axes to these.
@@ -24,7 +27,8 @@ class ModelConfig:
     - `wavenumbers`: how many periodic features a learned trunk gets along an exactly periodic axis.
     - `encoder`: "sensors" (values as they are), "standardise" or "pca".
     - `transform`: for inputs by name, what the encoder sees instead of their values: "reciprocal" or "log".
-    - `sensors`: the number of sensors along each axis of an input.
+    - `sensors`: the number of sensors along each axis of an input; "auto" takes as many as resolve its functions
+        (`functions.resolve`).
     - `components`: how many principal components "pca" keeps; None keeps those above 1e-8 of the variance.
     - `ridge`: of "pca": fine components count less, by this part of the largest variance (`nn.encoders.PCA`).
     - `output`: "fields", or "curl": two fields along two periodic axes that come from one stream function.
@@ -42,6 +46,7 @@ class ModelConfig:
     decoder: str = "cp"
     rank: int | str | Mapping[str, int] = 50
     exact: str | tuple[str, ...] = "none"
+    smooth: tuple[str, ...] = ()
     trunk: str | Mapping[str, str] = "mlp"
     trunk_width: int = 50
     trunk_depth: int = 5
@@ -50,7 +55,7 @@ class ModelConfig:
     wavenumbers: int = 5
     encoder: str = "sensors"
     transform: Mapping[str, str] = field(default_factory=dict)
-    sensors: int = 128
+    sensors: int | str = 128
     components: int | None = None
     ridge: float = 0.0
     output: str = "fields"

@@ -54,6 +54,10 @@ class DeepONet(OperatorNetwork):
     def has_fixed_basis(self) -> bool:
         return False
 
+    @property
+    def discretisation(self) -> None:
+        return None
+
     def coefficient_shape(self) -> tuple[int, ...]:
         return (len(self.problem.fields), self.rank)
 

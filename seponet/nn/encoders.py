@@ -87,6 +87,9 @@ class PCA(AbstractEncoder):
     - `energy`: keep the fewest directions that carry this part of the variance, for instance 0.9999.
     - `ridge`: divide by the root of the variance plus this part of the largest variance. Fine directions are then seen,
         but do not count as much as coarse ones: with 0 they fill the input with noise, and left out they are missed.
+    - `factor`: whether the rows of `samples` are no samples but a factor F of a known covariance F^T F, with mean zero.
+        Few samples in many directions estimate their variances badly: of the 940 of a field in a cube that 1000 samples
+        show, half have more than three times the variance that they show, the finest ones forty times.
     """
 
     shape: tuple[int, ...] = eqx.field(static=True)
@@ -94,7 +97,13 @@ class PCA(AbstractEncoder):
     directions: Fixed
 
     def __init__(
-        self, samples: ArrayLike, count: int | None = None, energy: float | None = None, ridge: float = 0.0
+        self,
+        samples: ArrayLike,
+        count: int | None = None,
+        energy: float | None = None,
+        ridge: float = 0.0,
+        *,
+        factor: bool = False,
     ) -> None:
         if (count is None) == (energy is None):
             raise ValueError(f"PCA expects either count or energy; got count={count} and energy={energy}")
@@ -103,8 +112,8 @@ class PCA(AbstractEncoder):
         if ridge < 0:
             raise ValueError(f"ridge is a part of the largest variance, 0 or more; got {ridge}")
         rows, self.shape = _rows(samples)
-        mean = rows.mean(0)
-        _, singular, directions = np.linalg.svd(rows - mean, full_matrices=False)
+        mean = np.zeros(rows.shape[1]) if factor else rows.mean(0)
+        singular, directions = _principal(rows - mean)
         # Directions at the level of round-off would be scaled up to unit variance as pure noise. Samples are often
         # float32 whatever their type is now, so the level is that of float32.
         known = int(np.sum(singular > 1e-6 * singular[0])) if singular[0] > 0 else 0
@@ -120,7 +129,8 @@ class PCA(AbstractEncoder):
         kept = directions[:count]
         largest = np.argmax(np.abs(kept), axis=1)
         kept = kept * np.sign(kept[np.arange(count), largest])[:, None]
-        deviation = np.sqrt((singular[:count] ** 2 + ridge * singular[0] ** 2) / (len(rows) - 1))
+        freedom = 1 if factor else len(rows) - 1
+        deviation = np.sqrt((singular[:count] ** 2 + ridge * singular[0] ** 2) / freedom)
         self.mean = Fixed(jnp.asarray(mean))
         self.directions = Fixed(jnp.asarray((kept / deviation[:, None]).T))
 
@@ -159,6 +169,18 @@ class Transformed(AbstractEncoder):
 
     def __call__(self, values: Float[Array, "functions *shape"]) -> Float[Array, "functions size"]:
         return self.encoder(TRANSFORMS[self.name](values))
+
+
+def _principal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values, largest first, and right singular vectors `[directions, columns]` of a matrix."""
+    if rows.shape[1] <= len(rows):
+        return np.linalg.svd(rows, full_matrices=False)[1:]
+    # Of a wide matrix the small Gram matrix tells the same in a third of the time. It squares the singular values, so
+    # those below 1e-8 of the largest are lost; `PCA` keeps none below 1e-6.
+    squares, left = np.linalg.eigh(rows @ rows.T)
+    seen = squares[::-1] > 1e-15 * max(squares[-1], np.finfo(float).tiny)
+    singular = np.sqrt(np.where(seen, squares[::-1], 0))
+    return singular, np.where(seen, 1 / np.where(seen, singular, 1), 0)[:, None] * (left[:, ::-1].T @ rows)
 
 
 def _rows(samples: ArrayLike) -> tuple[np.ndarray, tuple[int, ...]]:

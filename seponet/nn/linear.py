@@ -5,16 +5,10 @@ from functools import partial
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..calculus import taylor
-
-
-def matmul(rows: Float[Array, "n k"], matrix: Float[Array, "k m"]) -> Float[Array, "n m"]:
-    """A product in the full precision of its type, on hardware too that would round float32 to TF32: derivatives
-    amplify that rounding."""
-    return jnp.matmul(rows, matrix, precision=jax.lax.Precision.HIGHEST)
+from ..calculus.decoders import matmul
 
 
 class Linear(eqx.Module):

@@ -13,6 +13,7 @@ from ..calculus.basis_values import BasisValues, Request
 from ..calculus.lift import make_lift
 from ..calculus.model import Sensors
 from ..derivatives import MultiIndex
+from ..discretise.discretisation import Discretisation
 from ..equations.problem import Problem
 from ..equations.terms import Face
 from ..functions import Functions
@@ -57,6 +58,11 @@ class OperatorNetwork(eqx.Module):
     @abc.abstractmethod
     def has_fixed_basis(self) -> bool:
         """Whether the basis functions are known before training."""
+
+    @property
+    @abc.abstractmethod
+    def discretisation(self) -> Discretisation | None:
+        """The discretisation whose trial functions are the model's basis functions; None if there is none."""
 
     @abc.abstractmethod
     def coefficient_shape(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-r"""$s_t = \alpha \nabla \cdot (s \nabla s)$ on $(0, 1]_t \times (-1, 1)^2$, $s = u$ at $t = 0$, $s = 0$ on walls."""
+r"""$s_t = \alpha \nabla \cdot (s \nabla s)$ on $(0, 1]_t \times (-1, 1)^2$, $s = u$ at $t = 0$ and on walls."""
 
 from collections.abc import Mapping
 
@@ -14,15 +14,15 @@ from ..functions import Bumps, Functions, as_callable
 class NonlinearDiffusion(Problem):
     r"""Learn $u \mapsto s$: the initial state is a sum of three Gaussian bumps.
 
-    The bumps do not vanish on the boundary (up to 0.04 there). Where the conditions are exact, the initial one is
-    declared first and wins, so the boundary keeps its initial values, as it does in the reference and in the authors'.
+    The bumps do not vanish on the boundary (up to 0.04 there), and the boundary keeps its initial values, as it does in
+    the authors' reference.
     """
 
     alpha: float = 0.05
 
     domain = Domain(t=(0, 1), x=(-1, 1), y=(-1, 1))
     inputs = {"u": Bumps(domain["x", "y"], count=3, amplitude=(0.2, 0.5), sharpness=(10.0, 20.0), centre=(-0.5, 0.5))}
-    conditions = [Value({"t": 0}, equals="u"), Value({"x": (-1, 1)}), Value({"y": (-1, 1)})]
+    conditions = [Value({"t": 0}, equals="u"), Value({"x": (-1, 1)}, equals="u"), Value({"y": (-1, 1)}, equals="u")]
     reference_resolution = 100
 
     def equation(self, s: Array, s_t: Array, s_x: Array, s_y: Array, s_xx: Array, s_yy: Array) -> Array:

@@ -31,7 +31,8 @@ class LossConfig:
 
     **Arguments:**
 
-    - `residual`: "pointwise", or "spectral": projected on the waves of trigonometric trunks (`losses/spectral.py`).
+    - `residual`: "pointwise"; "tested" by as many functions as there are coefficients (`losses/tested.py`); or
+        "spectral": projected on the waves of trigonometric trunks (`losses/spectral.py`).
     - `smoothing`: a spectral residual is measured in the norm |k|^-smoothing: a number, or by equation.
     - `weights`: by axis, the weight of the soft conditions on its faces; "equation" is that of the equations.
     - `normalise`: divide the loss of each function by that of its lift alone, so that all functions count alike.
@@ -50,7 +51,7 @@ class LossConfig:
     data_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        _one_of("train.loss", self, "residual", "pointwise", "spectral")
+        _one_of("train.loss", self, "residual", "pointwise", "tested", "spectral")
 
 
 @dataclass(frozen=True)

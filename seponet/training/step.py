@@ -12,6 +12,7 @@ from ..calculus.model import FixedCoefficients
 from ..losses.pointwise import Losses, lift_losses, physics_loss
 from ..losses.spectral import SpectralResidual
 from ..losses.supervised import Data
+from ..losses.tested import TestedResidual
 from ..nn.fixed import trainable
 from ..nn.model import OperatorNetwork
 from ..operator.rollout import end_of_window
@@ -50,8 +51,7 @@ class TrainStep:
         self.term_weights = term_weights(self.terms, config.loss)
         self.optimizer = _optimizer(config)
         self.trained, self.frozen = eqx.partition(model, trainable(model))
-        spectral = config.loss.residual == "spectral"
-        self.galerkin = SpectralResidual(config.loss.smoothing) if spectral else None
+        self.galerkin = _galerkin(config)
         if self.galerkin is not None:
             self.galerkin.check(model, self.sampler.methods)
         # Fixed points are constants, so that bases are tabulated while tracing.
@@ -231,6 +231,13 @@ class TrainStep:
             len(self.terms),
         )
         return jnp.where(state.step > 0, 0.9 * state.balance + 0.1 * target, target)
+
+
+def _galerkin(config: TrainConfig) -> SpectralResidual | TestedResidual | None:
+    """The projected residual that is minimised instead of that at points."""
+    if config.loss.residual == "tested":
+        return TestedResidual()
+    return SpectralResidual(config.loss.smoothing) if config.loss.residual == "spectral" else None
 
 
 def _optimizer(config: TrainConfig) -> optax.GradientTransformation:

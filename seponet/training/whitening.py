@@ -12,15 +12,20 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..bases.quadrature import quadrature
 from ..calculus.collocation import Collocation
+from ..discretise.tested import jacobian_squares
 from ..locations import Evaluable
 from ..losses.linearised import gram
 from ..losses.spectral import SpectralResidual
+from ..losses.tested import TestedResidual, discretisation_of, nodes_of
 from ..nn.coefficient_maps import ModalScaling, Whitening
 from ..nn.fixed import Fixed
 from ..nn.model import OperatorNetwork
 from ..nn.seponet import SepONet
 from .config import RolloutConfig, TrainConfig
 from .step import TrainStep
+
+SAMPLED = 32
+"""Functions over which the Jacobians of tested residuals are averaged: each is a matrix of its own."""
 
 
 def whiten(
@@ -45,7 +50,34 @@ def whiten(
     if kind not in ("diagonal", "full"):
         raise ValueError(f'whitening is "diagonal" or "full"; got {kind!r}')
     average = eqx.filter_jit(gram)(model, inputs, collocation, weights, diagonal=kind == "diagonal")
-    matrix = np.asarray(average, np.float64)
+    return _scaled(model, np.asarray(average, np.float64), kind, amplitude, ridge)
+
+
+def whiten_tested(
+    model: OperatorNetwork,
+    inputs: Mapping[str, Evaluable],
+    collocation: Collocation,
+    weights: Float[Array, "terms functions"],
+    *,
+    kind: Literal["diagonal", "full"] = "full",
+    amplitude: float = 1.0,
+    ridge: float = 1e-6,
+) -> OperatorNetwork:
+    """`whiten` for tested residuals, over `SAMPLED` of the inputs; arguments as there."""
+    few = min(SAMPLED, weights.shape[1])
+    squares = jacobian_squares(
+        discretisation_of(model),
+        nodes_of(model, collocation),
+        {name: functions[:few] for name, functions in inputs.items()},  # pyright: ignore[reportIndexIssue]
+        weights[:, :few] * (weights.shape[1] / few),
+        full=kind == "full",
+    )
+    return _scaled(model, np.asarray(squares, np.float64), kind, amplitude, ridge)
+
+
+def _scaled(
+    model: OperatorNetwork, matrix: Float[np.ndarray, "size *_"], kind: str, amplitude: float, ridge: float
+) -> OperatorNetwork:
     diagonal = matrix if kind == "diagonal" else np.diagonal(matrix)
     if not np.all(diagonal > 0):
         dead = int(np.argmin(diagonal))
@@ -127,10 +159,12 @@ def whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> 
     count = 16 if config.whitening == "modal" else 300
     stepper = TrainStep(model, dataclasses.replace(config, functions=count, rollout=RolloutConfig()), 1, key)
     batch = eqx.filter_jit(stepper.batch)(stepper.start())
-    if stepper.galerkin is not None and config.whitening == "modal":
+    if isinstance(stepper.galerkin, SpectralResidual) and config.whitening == "modal":
         return scale_modes(
             model, stepper.galerkin, batch.inputs, batch.collocation, stepper.term_weights, config.amplitude
         )
     weights = stepper.term_weights[:, None] * batch.scale[None] / batch.scale.shape[0]
     kind: Any = config.whitening
+    if isinstance(stepper.galerkin, TestedResidual):
+        return whiten_tested(model, batch.inputs, batch.collocation, weights, kind=kind, amplitude=config.amplitude)
     return whiten(model, batch.inputs, batch.collocation, weights, kind=kind, amplitude=config.amplitude)
