@@ -1,9 +1,7 @@
-"""The trained operator: what it returns, for what it is given, in which memory; refinement, gradients, errors."""
+"""The trained operator: what it returns, for what it is given, in which memory; gradients, errors."""
 
-import inspect
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,14 +9,14 @@ import pytest
 import xarray as xr
 import zoo
 
-from seponet import Domain, Grid, Periodic, Problem, Value, nn
+from seponet import Derived, Domain, Grid, Periodic, Problem, Value, nn
 from seponet.calculus import evaluate as calculus
 from seponet.calculus.collocation import make_collocation
 from seponet.equations.symbols import Symbol
-from seponet.functions import SpectralField
-from seponet.operator import refinement as refine
+from seponet.functions import Functions, SpectralField
 from seponet.operator.operator import Operator
-from seponet.training.whitening import whiten
+from seponet.runs.train import train
+from seponet.training.recipe import Recipe
 
 
 class Burgers(Problem):
@@ -49,14 +47,6 @@ def make(problem: Problem, **changes) -> Any:
 
 def classical(problem: Problem, rank: dict[str, int], **changes) -> Any:
     return make(problem, decoder="tucker", rank=rank, trunk="classical", zero_last=True, **({"exact": "all"} | changes))
-
-
-def whitened(operator: Operator, functions: int = 20) -> Any:
-    model = operator.model
-    inputs = operator.problem.sample(KEY, functions)
-    collocation = make_collocation(model, tuple((name, 24) for name in operator.problem.domain))
-    weights = jnp.ones((len(operator.term_names), functions)) / functions
-    return Operator(whiten(model, inputs, collocation, weights, kind="diagonal"))
 
 
 @pytest.fixture(scope="module")
@@ -180,86 +170,6 @@ def test_residuals_are_root_mean_squares_of_the_terms(reactor):
     xr.testing.assert_allclose(chunked, made, rtol=1e-10)
 
 
-def test_one_step_solves_linear_problems_with_soft_conditions():
-    operator = classical(zoo.Poisson(), {"x": 12, "y": 12}, exact=("x",))
-    assert operator.term_names == ("equation", "y=0", "y=2")
-
-    def solution(x, y):
-        return np.sin(np.pi * x) * np.sin(np.pi * y / 2)
-
-    def forcing(x, y):
-        return -1.25 * np.pi**2 * solution(x, y)
-
-    y = np.linspace(0, 2, 6)
-    iterated = whitened(operator).refine(forcing)
-    refined = operator.refine(forcing)
-    for made in (iterated, refined):
-        np.testing.assert_allclose(made.predict(x=X, y=y), solution(X[:, None], y[None]), atol=1e-6)
-        assert float(made.after["equation"]) < 1e-6 * float(made.before["equation"])
-    np.testing.assert_allclose(iterated.coefficients, refined.coefficients, atol=1e-6)
-    slabs = operator.refine(forcing, memory=1_000_000)
-    np.testing.assert_allclose(slabs.coefficients, refined.coefficients, atol=1e-9)
-
-
-def cole_hopf(t, x, a=2.0):
-    """An exact solution of Burgers' equation: s = -2 nu phi_x / phi with phi = a + exp(-k^2 nu t) cos(k x)."""
-    k, nu = 2 * np.pi, Burgers().nu
-    decay = np.exp(-(k**2) * nu * t)
-    return 2 * nu * k * decay * np.sin(k * x) / (a + decay * np.cos(k * x))
-
-
-def test_gauss_newton_from_nothing_reaches_the_floor_of_the_basis():
-    operator = classical(Burgers(), {"t": 9, "x": 21})
-    inputs = [lambda x: cole_hopf(0, x), lambda x: cole_hopf(0, x, 3.0)]
-    exact = np.stack([cole_hopf(T[:, None], X[None], a) for a in (2.0, 3.0)])
-    runs = [operator.refine(inputs, steps=n) for n in range(5)]
-    errors = [float(abs(run.predict(t=T, x=X) - exact).max()) for run in runs]
-    assert errors[1] < 0.2 * errors[0]
-    assert errors[3] < 1e-3 * errors[0]
-    residuals = np.stack([run.after["equation"] for run in runs])
-    np.testing.assert_allclose(residuals[0], runs[4].before["equation"])
-    assert np.all(residuals[3] < 1e-3 * residuals[0])
-    np.testing.assert_allclose(residuals[4], residuals[3], rtol=1e-2)
-    with jax.enable_x64(False):
-        single = Operator(jax.tree.map(lambda a: a.astype(jnp.float32), operator.model)).refine(inputs, steps=3)
-        made = single.predict(t=T, x=X).to_numpy()
-    assert made.dtype == np.float32
-    np.testing.assert_allclose(made, runs[3].predict(t=T, x=X), atol=1e-5)
-    for memory in (1 << 29, 1000):
-        iterated = whitened(operator).refine(inputs, steps=3, memory=memory)
-        np.testing.assert_allclose(iterated.predict(t=T, x=X), runs[3].predict(t=T, x=X), atol=1e-7)
-
-
-def test_systems_that_are_not_solved_to_their_end_are_said(caplog, monkeypatch):
-    operator = whitened(classical(Burgers(), {"t": 5, "x": 9}))
-    step = inspect.unwrap(refine._step)
-    monkeypatch.setattr(refine, "ITERATIONS", 3)
-    monkeypatch.setattr(refine, "_step", eqx.filter_jit(lambda *given: step(*given)))  # nothing compiled is reused
-    refined = operator.refine([wave, wave])
-    assert "2 Gauss-Newton steps were not solved to their end" in caplog.text
-    assert np.all(refined.after["equation"] < refined.before["equation"])
-
-
-def test_coupled_fields_are_refined_and_nothing_gets_worse():
-    operator = classical(zoo.Brusselator(), {"t": 6, "x": 8})
-    far = far_from(operator, 30.0)
-    inputs = operator.problem.sample(KEY, 2)
-    total = lambda report: np.sum([report[name] ** 2 for name in report], axis=0)  # noqa: E731
-    bad = far.refine(inputs, steps=2)
-    assert (total(bad.after) <= total(bad.before)).all()
-    good = operator.refine(inputs, steps=4)
-    assert (total(good.after) < 1e-3 * total(good.before)).all()
-    weighted = operator.refine(inputs, steps=4, weights={"equation_p": 100.0})
-    assert (weighted.after["equation_p"] < good.after["equation_p"]).all()
-
-
-def far_from(operator: Any, scale: float) -> Operator:
-    """The same operator with large random coefficients: a bad start."""
-    last = operator.model.branch.body.layers[-1]
-    random = scale * jax.random.normal(KEY, last.bias.shape)
-    return Operator(eqx.tree_at(lambda m: m.branch.body.layers[-1].bias, operator.model, random))
-
-
 def test_basis_functions_satisfy_their_conditions():
     basis = classical(zoo.Brusselator(), {"t": 5, "x": 6}).basis(11)
     assert basis["x"].sizes == {"field": 2, "k": 6, "x": 11}
@@ -296,23 +206,11 @@ def test_a_view_that_is_first_asked_for_under_jit_serves_later_calls():
     np.testing.assert_allclose(operator.predict(values, t=T, x=X), traced, rtol=1e-10)
 
 
-def test_a_function_whose_normal_equations_fail_stays_as_it_is(burgers, monkeypatch):
-    values = jnp.asarray(wave(np.arange(16) / 16))
-    before = burgers.predict(values, t=T, x=X)
-    step = inspect.unwrap(refine._step)
-    monkeypatch.setattr(refine, "_solve", lambda matrix, slope: jnp.full_like(slope, jnp.nan))
-    monkeypatch.setattr(refine, "_step", eqx.filter_jit(lambda *given: step(*given)))  # nothing compiled is reused
-    refined = burgers.refine(values, method="direct")
-    np.testing.assert_allclose(refined.predict(t=T, x=X), before, rtol=1e-6)
-
-
 def test_problems_without_inputs():
     operator = make(zoo.Plate(), exact="all", decoder="tucker")
     made = operator.predict(x=X, y=X)
     assert made.dims == ("x", "y")
     assert float(abs(made.sel(x=[0, 1])).max()) < 1e-12
-    refined = classical(zoo.Plate(), {"x": 12, "y": 12}).refine()
-    assert float(refined.predict(x=0.5, y=0.5)) == pytest.approx(0.001265, rel=5e-3)  # Timoshenko's clamped plate
 
 
 NAN = np.full(16, np.nan)
@@ -349,14 +247,62 @@ def test_mistakes_elsewhere(burgers, reactor):
         reactor.predict({"u": np.ones((2, 8)), "v": lambda t, x: t, "nu": [1, 2, 3]}, t=T, x=X)
     with pytest.raises(ValueError, match="at its sensors"):
         burgers.evaluate(jnp.zeros(17), t=T, x=X)
-    with pytest.raises(ValueError, match="weights are for equation; got t=0"):
-        burgers.refine(wave, weights={"t=0": 2.0})
-    with pytest.raises(ValueError, match="method must be one of iterative, direct; got 'lucky'"):
-        burgers.refine(wave, method="lucky")
-    with pytest.raises(ValueError, match="needs a model that was trained with whitening"):
-        burgers.refine(wave, method="iterative")
     with pytest.raises(ValueError, match="nodes must give a positive number"):
         burgers.residual(wave, nodes={"t": 5})
     foreign = SpectralField(Domain(x=(0, 1)), sigma=1.0, tau=1.0, gamma=2.0).sample(KEY, 2)
     with pytest.raises(ValueError, match="got functions with"):
         burgers.predict(foreign, t=T, x=X)
+
+
+class Growth(Problem):
+    r"""$s_t = g$ with $g = 2u$ derived from the input, $s(0, x) = u$: $s = (1 + 2t) u$."""
+
+    domain = Domain(t=(0, 1), x=Periodic(0, 1))
+    inputs = {"u": SpectralField(domain["x"], sigma=20.0, tau=3.0, gamma=4.0, modes=2)}
+    derived = {"g": Derived(inputs["u"], lambda inputs: Functions(inputs["u"].space, 2 * inputs["u"].parameters))}
+    conditions = [Value({"t": 0}, equals="u")]
+
+    def equation(self, s_t, g):
+        return s_t - g
+
+
+def test_a_derived_function_in_an_equation_works_wherever_residuals_are_taken():
+    problem = Growth()
+    # Nothing is learned, and the lift is u: the residual is -2u.
+    operator = classical(problem, {"t": 3, "x": 5})
+    sample = problem.sample(KEY, 2)
+    u = sample["u"](Grid.of(problem.domain["x"], {"x": jnp.asarray(X)}))
+    rms = operator.residual({"u": sample["u"]})["equation"]
+    np.testing.assert_allclose(rms, 2 * jnp.sqrt(jnp.sum(sample["u"].parameters ** 2, axis=1)), rtol=1e-5)
+    refined = operator.refine({"u": sample["u"]})
+    expected = (1 + 2 * T[:, None]) * np.asarray(u)[:, None]
+    np.testing.assert_allclose(refined.predict(t=T, x=X), expected, atol=1e-5 * np.abs(expected).max())
+    assert np.all(refined.after["equation"] < 1e-5 * rms)
+    # One function, and a sample that brings the derived one along.
+    assert operator.residual(wave)["equation"].shape == ()
+    np.testing.assert_array_equal(operator.residual(sample)["equation"], rms)
+    np.testing.assert_array_equal(operator.predict(sample, t=T, x=X), operator.predict(sample["u"], t=T, x=X))
+    with pytest.raises(ValueError, match="the inputs are u; got u, g"):
+        operator.predict({"u": wave, "g": wave}, t=T, x=X)
+
+
+def test_what_is_derived_follows_anew_in_every_window():
+    """s = u at all times in an untrained operator, so in every window the equation is off by 2u; after a `restart` that
+    doubles u, by twice that."""
+
+    class Doubling(Growth):
+        def restart(self, inputs, end):
+            return {**inputs, "u": self.inputs["u"].fit(2 * end["s"])}
+
+    operator = classical(Doubling(), {"t": 3, "x": 5})
+    solution = operator.advance(lambda x: np.sin(2 * np.pi * x), residual=True, t=[0.5, 1.5, 2.5], x=X)
+    first, second, third = solution["residual equation"].to_numpy()
+    np.testing.assert_allclose([second, third], [2 * first, 4 * first], rtol=1e-4)
+
+
+def test_a_derived_function_in_an_equation_is_trained_with_and_evaluated():
+    recipe = Recipe.from_dict({"model": SMALL | {"exact": "all"}, "train": {"steps": 2, "functions": 2}})
+    operator: Any = train(Growth, recipe, quiet=True)
+    assert np.all(np.isfinite(operator.residual(wave)["equation"]))
+    values = wave(np.arange(16) / 16)
+    np.testing.assert_allclose(operator.evaluate(values, t=T, x=X), operator.predict(values, t=T, x=X), atol=1e-6)

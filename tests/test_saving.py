@@ -205,11 +205,11 @@ def _classes() -> list[type]:
 # What is computed from a model and its inputs, or is there before a model is, and lives as long as a call.
 NOT_SAVED = {
     "bases": {"Combined", "Basis", "_Polynomial", "_Trigonometric", "FourierGrid"},
-    "functions": {"Functions"},
+    "functions": {"Functions", "Resolution"},
     "equations": {"Problem", "Derived", "Residual", "Expression", "Symbol", "Vocabulary", "Face", "Term"}
     | {"LinearCondition"},
     "calculus": {"SeparableValues", "JointValues", "PotentialValues", "Collocation", "LinearParts", "_Affine"}
-    | {"FixedCoefficients", "Piece", "TermData"},
+    | {"FixedCoefficients", "Piece", "TermData", "Disagreement", "Kink"},
     "nn": {"Activation", "ModelConfig", "RepeatedValues", "OperatorNetwork"},
     "problems": {"Figure"},
 }

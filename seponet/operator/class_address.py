@@ -46,7 +46,10 @@ class ClassAddress:
         except (OSError, TypeError):
             file = digest = None
         if file is None:
-            raise ValueError(f"{name} has no source file, so no other process would find it; write it in a .py file")
+            raise ValueError(
+                f"{name} has no source file, so no other process would find it; write it in a .py file (in a notebook, "
+                f"in a cell that begins with %%writefile my_pde.py) and import it from there"
+            )
         importable = module != "__main__" and not module.startswith(_SCRIPT)
         return cls(name, module if importable else None, str(Path(file).resolve()), digest)
 
@@ -97,11 +100,16 @@ _SCRIPT = f"{PACKAGE}.script:"
 
 
 def import_file(path: str | Path) -> ModuleType:
-    """The module that results from running a Python file; a file that was imported already is not run again."""
+    """The module that results from running a Python file; a file that was imported already is not run again.
+
+    As for a script, modules beside it can be imported; the folder is searched last, so that it hides no package.
+    """
     path = Path(path).resolve()
     name = f"{_SCRIPT}{path}"
     if name in sys.modules:
         return sys.modules[name]
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"{path} is not a Python file")

@@ -76,7 +76,7 @@ class CompiledEvaluator:
     def __call__(self, u: Any = None) -> xr.DataArray | xr.Dataset:
         """The fields for one or many functions, given as for `Operator.predict`."""
         with in_precision_of(self.model):
-            inputs, count = read_inputs(self.model.problem.inputs, sensors_of(self.model), u)
+            inputs, count = read_inputs(self.model.problem, sensors_of(self.model), u)
             return self.label(self.compute(inputs, count or 1), count)
 
     def evaluate(self, values: Any = None) -> Any:

@@ -13,28 +13,34 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from ..equations.problem import Problem
 from ..functions import Functions, Sampled, Space
 from ..functions.interpolant import Interpolant, interpolate
 
 
 def read_inputs(
-    spaces: Mapping[str, Space], sensors: Mapping[str, Mapping[str, int]], given: Any
+    problem: Problem, sensors: Mapping[str, Mapping[str, int]], given: Any
 ) -> tuple[dict[str, Functions], int | None]:
     """The inputs of a problem, as batches of functions, from what a user gives for them.
 
-    An input that is given once serves all functions of the others.
+    An input that is given once serves all functions of the others. What is derived from the inputs may be among them,
+    as it is in a sample of the problem, and stays.
 
     **Arguments:**
 
-    - `spaces`: the inputs that the problem declares.
+    - `problem`: whose inputs they are.
     - `sensors`: for each input its number of sensors along each axis; callables are sampled at least there.
     - `given`: for each input an array, an `xarray.DataArray`, a callable of the input's axes, a list of these,
         `Functions`, or numbers; without the mapping if there is one input, and None if there is none.
 
     **Returns:** for each input a batch of functions, and their number: None for one without a functions' axis.
     """
-    by_name = _named(spaces, given)
-    read = {name: _read(name, spaces[name], sensors[name], by_name[name]) for name in spaces}
+    computed: dict[str, Any] = {}
+    if isinstance(given, Mapping) and not isinstance(given, xr.Dataset):
+        computed = {name: f for name, f in given.items() if name in problem.derived and isinstance(f, Functions)}
+        given = {name: value for name, value in given.items() if name not in computed}
+    by_name = {**_named(problem.inputs, given), **computed}
+    read = {name: _read(name, problem.spaces[name], sensors.get(name, {}), value) for name, value in by_name.items()}
     counts = {name: len(functions) for name, (functions, many) in read.items() if many}
     count = max(counts.values(), default=None)
     if not set(counts.values()) <= {1, count}:

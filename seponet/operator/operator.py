@@ -13,14 +13,15 @@ import xarray as xr
 from jaxtyping import Array
 
 from .._precision import in_precision_of, is_double
-from ..calculus.collocation import Nodes, make_collocation, quadrature_nodes
+from ..calculus.collocation import Nodes, make_collocation
 from ..equations.problem import Problem
 from ..functions import Functions
 from ..losses.pointwise import physics_loss
 from ..nn.model import OperatorNetwork
 from .evaluator import CompiledEvaluator, locate, requested_symbols, sensors_of
 from .inputs import read_inputs
-from .refinement import METHODS, Refined, gauss_newton
+from .nodes import choose_nodes, given_nodes
+from .refinement import Refined, Refinement
 from .rollout import roll_out
 from .saving import load_model, save_model
 
@@ -174,12 +175,13 @@ class Operator:
         **Arguments:**
 
         - `u`: the inputs.
-        - `nodes`: the number of quadrature nodes along each axis; by default about twice the number of basis functions.
+        - `nodes`: the number of quadrature nodes along each axis; by default enough for the basis functions and for
+            the inputs.
         - `memory`: the working memory in bytes, approximately.
         """
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
-            counts = self._nodes(nodes)
+            counts = choose_nodes(self.model, inputs) if nodes is None else given_nodes(self.model, nodes)
             length, *others = (n for _, n in counts)
             item = 8 * int(np.prod(others)) * jnp.zeros(()).dtype.itemsize
             rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, length))
@@ -198,36 +200,37 @@ class Operator:
         steps: int = 1,
         *,
         nodes: Mapping[str, int] | None = None,
+        residual: str | None = None,
         weights: Mapping[str, float] | None = None,
         method: str | None = None,
         memory: int = MEMORY,
     ) -> Refined:
-        """Gauss-Newton on the coefficients of each function, from the network's down to the floor of the basis.
+        """Newton's method on the coefficients of each function, from the network's down to the floor of the basis.
+
+        No function gets worse: each is judged on a grid that is half again as fine as its basis functions and inputs
+        need (by what another Newton step would change, or by its strong residual), and where the refined one is not
+        better there, the network's is kept, which is logged.
 
         **Arguments:**
 
         - `u`: the inputs.
-        - `steps`: the number of Gauss-Newton steps; one for a linear problem or a well-trained operator.
-        - `nodes`: the number of quadrature nodes along each axis; by default about twice the number of basis functions.
-        - `weights`: by name (see `term_names`), those of the mean squares that are summed; 1 for terms left out.
-        - `method`: how a step is computed: "iterative", by conjugate gradients (the default for models that were
-            trained with whitening), or "direct", by a factorisation, which takes longer, the more so the larger the
-            basis, and does not mind a badly conditioned one.
+        - `steps`: the number of Newton steps; one for a linear problem or a well-trained operator.
+        - `nodes`: the number of quadrature nodes along each axis; by default enough for the basis functions and for
+            the inputs.
+        - `residual`: what is made small: "tested", integrals of the residual times test functions (Petrov-Galerkin;
+            more accurate, for classical bases with a Tucker decoder), or "strong", its mean square (Gauss-Newton; for
+            any model). By default tested where the model allows it, and strong if `weights` or a `method` are given.
+        - `weights`: for strong residuals, by name (see `term_names`), those of the mean squares that are summed; 1 for
+            terms left out.
+        - `method`: for strong residuals, how a step is computed: "iterative", by conjugate gradients (the default for
+            models that were trained with whitening), or "direct", by a factorisation, which takes longer, the more so
+            the larger the basis, and does not mind a badly conditioned one.
         - `memory`: the working memory in bytes, approximately.
         """
-        if method not in (None, *METHODS):
-            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
-        unknown = sorted(set(weights or ()) - set(self.term_names))
-        if unknown:
-            raise ValueError(f"weights are for {', '.join(self.term_names)}; got {', '.join(unknown)}")
-        if steps < 0:
-            raise ValueError(f"steps counts Gauss-Newton steps, so it is at least 0; got {steps}")
+        refinement = Refinement(steps, nodes, residual, weights or {}, method, memory)
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
-            start = self._coefficients(inputs)
-            coefficients, before, after = gauss_newton(
-                self.model, inputs, start, weights or {}, self._nodes(nodes), steps, memory, method
-            )
+            coefficients, before, after = refinement(self.model, inputs, self._coefficients(inputs))
             return Refined(
                 self, inputs, count, jnp.asarray(coefficients), self._report(before, count), self._report(after, count)
             )
@@ -267,16 +270,9 @@ class Operator:
         return cls(load_model(path))
 
     def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
-        """Inputs as batches of functions, and their number; None for one function without a functions' axis."""
-        return read_inputs(self.problem.inputs, sensors_of(self.model), u)
-
-    def _nodes(self, given: Mapping[str, int] | None) -> Nodes:
-        if given is None:
-            return quadrature_nodes(self.model)
-        domain = self.problem.domain
-        if set(given) != set(domain) or not all(isinstance(n, int) and n >= 1 for n in given.values()):
-            raise ValueError(f"nodes must give a positive number for each of the axes {', '.join(domain)}; got {given}")
-        return tuple((name, given[name]) for name in domain)
+        """Batches of inputs and of what is derived from them, and their number; None without a functions' axis."""
+        inputs, count = read_inputs(self.problem, sensors_of(self.model), u)
+        return self.problem.complete(inputs), count
 
     def _report(self, squares: np.ndarray, count: int | None) -> xr.Dataset:
         rms = np.sqrt(squares)

@@ -1,181 +1,153 @@
-r"""Accuracy on demand: Gauss-Newton on the coefficients of single functions, started from the network's answer.
+"""Accuracy on demand: the coefficients of single functions are improved, started from the network's answer.
 
-With the residuals r(c) on a quadrature grid and J = dr/dc, a step solves
-
-$$\min_\delta\; |r(c) + J \delta|^2,\qquad c \leftarrow c + \delta,$$
-
-so a linear problem is solved in one, and any other one is driven to the best that its basis functions can do. There are
-two ways to solve it:
-
-- "iterative": conjugate gradients on the outputs of the branch, before they are whitened: there all directions count
-  alike. Products with J and its transpose are contractions, as in training.
-- "direct": by the normal equations. As in `linearised.py`, J comes from the elementwise bodies: J = sum_a D_a Phi_a
-  with D_a = db/da one number for each point, and Phi_a the derivatives of the basis functions in the atom a.
-
-Either squares the condition number of J, so all is in float64, inside a local context: a program in float32 stays one.
+Where the basis allows it, by Newton's method on tested residuals (`tested_newton.py`); otherwise by Gauss-Newton on the
+strong ones (`gauss_newton.py`). A small residual on one grid says little about what lies between its nodes, so the
+result is judged on another one, and given back only if it is better there.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
-import jax.scipy.linalg as linalg
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float, Float64
 
-from .._precision import in_precision_of
-from ..calculus.assembly import Assembly
-from ..calculus.collocation import Collocation, Nodes, make_collocation
-from ..calculus.model import FixedCoefficients
+from .._precision import double_precision, in_precision_of
+from ..calculus.collocation import Nodes
+from ..discretise.discretisation import Discretisation
 from ..functions import Functions
-from ..losses.linearised import normal_equations
-from ..losses.pointwise import physics_loss
 from ..nn.model import OperatorNetwork
-from .conjugate_gradients import conjugate_gradients
+from .gauss_newton import METHODS, gauss_newton, mean_squares, to_double
+from .nodes import choose_nodes, finer_nodes, given_nodes
+from .tested_newton import discretisation_of, tested_errors, tested_newton
 
 if TYPE_CHECKING:
     from .operator import Operator
 
-
 logger = logging.getLogger(__name__)
 
-LENGTHS = (1.0, 0.5, 0.25, 0.0625, 0.0)
-"""Parts of a Gauss-Newton step that are tried; the last one makes sure that no function gets worse."""
-
-TOLERANCE, ITERATIONS = 1e-8, 2000
-"""Conjugate gradients: the factor by which the gradient falls, and the largest number of iterations."""
-
-RIDGE = 1e-13
-"""Added to the normal equations scaled to a unit diagonal: directions that no residual sees stay as they are."""
+RESIDUALS = ("tested", "strong")
+"""What is made small: integrals of the residual times test functions, or its mean square."""
 
 
-METHODS = ("iterative", "direct")
-"""The ways to solve the linear system of a Gauss-Newton step."""
+@dataclass(frozen=True)
+class Outcome:
+    """Coefficients before they are judged.
 
-
-def gauss_newton(
-    model: OperatorNetwork,
-    inputs: Mapping[str, Functions],
-    coefficients: Float[Array, "functions fields *_"],
-    weights: Mapping[str, float],
-    nodes: Nodes,
-    steps: int,
-    memory: int,
-    method: str | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gauss-Newton steps on the coefficients of every function, in float64.
-
-    **Arguments:**
-
-    - `inputs`, `coefficients`: the functions, and where to start.
-    - `weights`: those of the terms, by name; 1 for those left out.
-    - `nodes`: the number of quadrature nodes along each axis.
-    - `steps`: how many Gauss-Newton steps.
-    - `memory`: the working memory in bytes, approximately: it bounds the functions and the points that are linearised
-        at a time.
-    - `method`: how the linear systems are solved, "iterative" or "direct"; by default what the model allows.
-
-    **Returns:** the refined coefficients, and the mean squared residuals `[terms, functions]` before and after.
+    - `coefficients`: the refined ones.
+    - `before`, `after`: mean squared residuals on the refinement's grid.
+    - `start_errors`, `errors`: how wrong the first and the refined coefficients are, on a finer grid.
     """
-    method = method or ("direct" if model.whitening is None else "iterative")
-    with jax.enable_x64(True):
-        model, inputs, coefficients = _double(model), _double(dict(inputs)), _double(coefficients)
-        shape = make_collocation(model, nodes).where.shape
-        terms = model.problem.terms(model.exact)
-        term_weights = jnp.asarray([weights.get(term.name, 1.0) for term in terms], float)
-        atoms = max(len(term.expression.fields) for term in terms)
-        rows, held = None, 3 * (atoms + 2) * math.prod(shape)
-        if method == "direct":
-            rows = int(np.clip(memory / 2 // (8 * (atoms + 2) * model.size * math.prod(shape[1:])), 1, shape[0]))
-            held = 3 * model.size**2
-        batch = int(np.clip(memory / 2 // (8 * held), 1, len(coefficients)))
-        parts: list[tuple[Any, Any, Any]] = []
-        unsolved = 0
-        for start in range(0, len(coefficients), batch):
-            functions = {name: f[start : start + batch] for name, f in inputs.items()}
-            c = coefficients[start : start + batch]
-            tables = [] if steps else [_table(model, functions, nodes, c)]
-            for _ in range(steps):
-                c, solved, before, after = _step(model, functions, nodes, term_weights, c, rows)
-                tables.extend((before, after))
-                unsolved += int(np.sum(~np.asarray(solved)))
-            parts.append((np.asarray(c), np.asarray(tables[0]), np.asarray(tables[-1])))
-    if unsolved:
-        advice = ': method = "direct" does not mind badly conditioned bases' if method == "iterative" else ""
-        logger.warning("%d Gauss-Newton steps were not solved to their end and help less%s", unsolved, advice)
-    refined, befores, afters = zip(*parts, strict=True)
-    return np.concatenate(refined), np.concatenate(befores, axis=1), np.concatenate(afters, axis=1)
+
+    coefficients: Float64[np.ndarray, "functions fields *_"]
+    before: Float64[np.ndarray, "terms functions"]
+    after: Float64[np.ndarray, "terms functions"]
+    start_errors: Float64[np.ndarray, " functions"]
+    errors: Float64[np.ndarray, " functions"]
 
 
-def _double(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf.astype(float) if eqx.is_inexact_array(leaf) else leaf, tree)
+@dataclass(frozen=True)
+class Refinement:
+    """How coefficients are improved. For the arguments, see `Operator.refine`."""
 
+    steps: int
+    nodes: Mapping[str, int] | None
+    residual: str | None
+    weights: Mapping[str, float]
+    method: str | None
+    memory: int
 
-@eqx.filter_jit
-def _table(model: Any, inputs: Any, nodes: Nodes, c: Array) -> Float[Array, "terms functions"]:
-    ones = jnp.ones((len(model.problem.terms(model.exact)), len(c)))
-    return physics_loss(FixedCoefficients(model, c), inputs, make_collocation(model, nodes), ones).table
+    def __post_init__(self) -> None:
+        for name, value, choices in (("residual", self.residual, RESIDUALS), ("method", self.method, METHODS)):
+            if value not in (None, *choices):
+                raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
+        if self.steps < 0:
+            raise ValueError(f"steps counts Newton steps, so it is at least 0; got {self.steps}")
+        if self.residual == "tested" and (self.method or self.weights):
+            raise ValueError(
+                'method and weights are for residual = "strong"; tested residuals are as many as the coefficients, so '
+                "weights change nothing, and whether they are factorised follows from their number: leave both out"
+            )
 
+    def __call__(
+        self, model: OperatorNetwork, inputs: Mapping[str, Functions], start: Float[Array, "functions fields *_"]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For every function the better of the refined coefficients and `start`, and the mean squared residuals
+        `[terms, functions]` before and after."""
+        terms = [term.name for term in model.problem.terms(model.exact)]
+        unknown = sorted(set(self.weights) - set(terms))
+        if unknown:
+            raise ValueError(f"weights are for {', '.join(terms)}; got {', '.join(unknown)}")
+        discretisation = self._discretisation(model)
+        resolving = choose_nodes(model, inputs, discretisation.ranks if discretisation else None)
+        nodes = resolving if self.nodes is None else given_nodes(model, self.nodes)
+        # Nodes that the user gives may see less of the inputs than the judge has to.
+        judge = finer_nodes(nodes, resolving)
+        with double_precision():
+            model, inputs, first = to_double(model), to_double(dict(inputs)), np.asarray(start, np.float64)
+            if self.steps == 0:
+                before = mean_squares(model, inputs, nodes, first, self.memory)
+                return first, before, before
+            if discretisation is None:
+                outcome = self._strong(model, nodes, judge, inputs, first)
+            else:
+                outcome = self._tested(discretisation, nodes, judge, inputs, first)
+        # Whatever is not finite is no improvement.
+        better = (outcome.errors < outcome.start_errors) & np.all(np.isfinite(outcome.after), axis=0)
+        if not np.all(better):
+            logger.warning(
+                "the network's answer was kept for %d of %d functions: on a finer grid the refined one is not better",
+                np.sum(~better),
+                len(better),
+            )
+        chosen = np.where(better.reshape(-1, *(1,) * (first.ndim - 1)), outcome.coefficients, first)
+        return chosen, outcome.before, np.where(better[None], outcome.after, outcome.before)
 
-@eqx.filter_jit
-def _step(
-    model: OperatorNetwork, inputs: Any, nodes: Nodes, weights: Array, c: Array, rows: int | None
-) -> tuple[Array, Bool[Array, " functions"], Float[Array, "terms functions"], Float[Array, "terms functions"]]:
-    """The next coefficients, whether their system was solved, and the mean squared residuals before and after; without
-    `rows`, by iteration."""
-    collocation = make_collocation(model, nodes)
-    if rows is None:
-        delta, solved = _iterate(model, inputs, collocation, weights, c)
-    else:
-        pairs = normal_equations(model, inputs, collocation, weights, c, rows)
-        delta = jax.lax.map(lambda pair: _solve(*pair), pairs)
-        solved = jnp.ones(len(c), bool)
-    # Where the factorisation failed, a function stays as it is.
-    finite = jnp.all(jnp.isfinite(delta), axis=1)
-    delta = jnp.where(finite[:, None], delta, 0.0).reshape(c.shape)
-    lengths = jnp.asarray(LENGTHS)
-    tables = jax.lax.map(lambda length: _table(model, inputs, nodes, c - length * delta), lengths)
-    totals = jnp.sum(weights[None, :, None] * tables, axis=1)
-    best = jnp.argmin(jnp.where(jnp.isfinite(totals), totals, jnp.inf), axis=0)
-    chosen = lengths[best].reshape(-1, *(1,) * (c.ndim - 1))
-    after = jnp.take_along_axis(tables, best[None, None], axis=0)[0]
-    return c - chosen * delta, solved & finite, tables[-1], after
+    def _discretisation(self, model: OperatorNetwork) -> Discretisation | None:
+        """What residuals are tested in; None for the strong ones."""
+        if self.residual == "strong" or self.method or self.weights:
+            return None
+        discretisation = discretisation_of(model)
+        if discretisation is None and self.residual == "tested":
+            raise ValueError(
+                'residual = "tested" needs a SepONet with a Tucker decoder and classical trunks (Fourier functions on '
+                "periodic axes, Legendre on others) with more functions along an axis than it has soft conditions; "
+                'take residual = "strong"'
+            )
+        return discretisation
 
+    def _tested(
+        self,
+        discretisation: Discretisation,
+        nodes: Nodes,
+        judge: Nodes,
+        inputs: Mapping[str, Functions],
+        first: np.ndarray,
+    ) -> Outcome:
+        refined = tested_newton(discretisation, nodes, inputs, first, self.steps, self.memory)
+        before, after = (mean_squares(discretisation, inputs, nodes, c, self.memory) for c in (first, refined))
+        errors = tested_errors(discretisation, judge, inputs, (first, refined), self.memory)
+        return Outcome(refined, before, after, *errors)
 
-def _iterate(
-    model: OperatorNetwork, inputs: Any, collocation: Collocation, weights: Array, c: Array
-) -> tuple[Float[Array, "functions k"], Bool[Array, " functions"]]:
-    """The Gauss-Newton step by conjugate gradients on the outputs of a branch, before they are scaled."""
-    scaled = model.whitening
-    if scaled is None:
-        raise ValueError('method = "iterative" needs a model that was trained with whitening; take "direct"')
-
-    pieces = Assembly(model, inputs, collocation, len(c)).pieces
-    roots = [jnp.sqrt(weight * piece.volume())[None] for weight, piece in zip(weights, pieces, strict=True)]
-
-    def weighted(outputs: Array) -> list[Array]:
-        coefficients = c + scaled(outputs).reshape(c.shape)
-        return [root * piece.residual(coefficients) for root, piece in zip(roots, pieces, strict=True)]
-
-    start = jnp.zeros((len(c), model.size))
-    residual, push = jax.linearize(weighted, start)
-    pull = jax.linear_transpose(push, start)
-    outputs, solved = conjugate_gradients(push, lambda r: pull(r)[0], residual, TOLERANCE, ITERATIONS)
-    return scaled(outputs), solved
-
-
-def _solve(matrix: Float[Array, "k k"], slope: Float[Array, " k"]) -> Float[Array, " k"]:
-    diagonal = jnp.diagonal(matrix)
-    scale = jnp.where(diagonal > 0, jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0)), 0.0)
-    scaled = scale[:, None] * matrix * scale[None] + RIDGE * jnp.eye(len(scale))
-    return scale * linalg.cho_solve(linalg.cho_factor(scaled), scale * slope)
+    def _strong(
+        self,
+        model: OperatorNetwork,
+        nodes: Nodes,
+        judge: Nodes,
+        inputs: Mapping[str, Functions],
+        first: np.ndarray,
+    ) -> Outcome:
+        refined, before, after = gauss_newton(
+            model, inputs, jnp.asarray(first), self.weights, nodes, self.steps, self.memory, self.method
+        )
+        weights = np.asarray([self.weights.get(term.name, 1.0) for term in model.problem.terms(model.exact)])
+        errors = [weights @ mean_squares(model, inputs, judge, c, self.memory) for c in (first, refined)]
+        return Outcome(refined, before, after, *errors)
 
 
 class Refined:
