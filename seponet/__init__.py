@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .operator.evaluator import CompiledEvaluator
     from .operator.operator import Operator, load
     from .operator.refinement import Refined
+    from .runs.solve import solve
     from .runs.train import train
     from .training.config import LossConfig, OptimizerConfig, RolloutConfig, SamplingConfig, TrainConfig
     from .training.loop import Diverged
@@ -55,6 +56,7 @@ __all__ = [
     "nn",
     "plots",
     "problems",
+    "solve",
     "train",
 ]
 
@@ -76,6 +78,7 @@ __getattr__, __dir__ = attach(
         "operator.evaluator": ["CompiledEvaluator"],
         "operator.operator": ["Operator", "load"],
         "operator.refinement": ["Refined"],
+        "runs.solve": ["solve"],
         "runs.train": ["train"],
         "training.config": ["LossConfig", "OptimizerConfig", "RolloutConfig", "SamplingConfig", "TrainConfig"],
         "training.loop": ["Diverged"],

@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,51 @@ def test_without_the_package_of_a_reference_a_run_is_complete_and_says_so(tmp_pa
     assert report["residuals"]["equation"]["mean"] > 0
     assert "relative_l2_mean" not in report
     assert (tmp_path / "run" / "figures" / "history.png").exists()
+
+
+def local_class():
+    class Local(Decay):
+        pass
+
+    return Local
+
+
+def typed_class():
+    """A class as a console or a notebook has it: without a file."""
+    namespace: dict[str, Any] = {"__name__": "console", "Decay": Decay}
+    exec("class Typed(Decay):\n    pass", namespace)
+    return namespace["Typed"]
+
+
+class Shaped(Decay):
+    shape: Any = None
+
+
+UNSAVEABLE = {
+    "local": (local_class, "local_class.<locals>.Local is defined inside a function.*; move it to a module"),
+    "typed": (typed_class, r"Typed has no source file.*write it in a .py file \(in a notebook, .*%%writefile"),
+    "constant": (lambda: Shaped(shape=abs), "Shaped.shape is a builtin_function_or_method, which can't be saved"),
+}
+
+
+@pytest.mark.parametrize("kind", UNSAVEABLE)
+def test_what_could_not_be_saved_is_told_before_it_is_trained(kind, tmp_path, monkeypatch, caplog):
+    make, sentence = UNSAVEABLE[kind]
+
+    def begin(*_: Any) -> None:
+        raise InterruptedError("training begins")
+
+    monkeypatch.setattr(run, "prepare", begin)
+    with pytest.raises(ValueError, match=f"^the run can't be saved in .*run: {sentence}.*; or train without out$"):
+        train(make(), RECIPE, out=tmp_path / "run", **BARE)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InterruptedError):
+        train(make(), RECIPE, **BARE)
+    assert re.search(f"this operator can be used, but not saved: {sentence}", caplog.text)
+    caplog.clear()
+    with pytest.raises(InterruptedError):
+        train(Decay, RECIPE, out=tmp_path / "run", **BARE)
+    assert "saved" not in caplog.text
 
 
 def test_checkpoints_of_an_earlier_version_are_refused_and_kept(tmp_path):

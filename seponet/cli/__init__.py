@@ -18,13 +18,15 @@ COMMANDS = {
     "plot": ("show", "plot_command"),
     "predict": ("predict", "predict_command"),
     "reference": ("reference", "reference_command"),
+    "solve": ("solve", "solve_command"),
     "train": ("train", "train_command"),
 }
 """The module in this folder and the function that run a command; loaded when it runs."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; 0 is success, 1 failure (with one sentence on stderr), 2 a wrong call."""
+    """Run a command; 0 is success, 1 failure (with one sentence on stderr), 2 a wrong call, 3 an answer that is less
+    accurate than was asked for."""
     arguments = parse(argv)
     try:
         return _command(arguments)

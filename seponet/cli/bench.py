@@ -12,17 +12,23 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 def bench_command(arguments: Namespace) -> int:
-    scripts = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if _is_benchmark(path)}
+    scripts = _benchmarks()
     if not scripts:
         raise ValueError("there are no benchmarks beside this installation; run it from a checkout of the repository")
     if arguments.name is None:
         width = max(map(len, scripts))
-        sys.stdout.write("".join(f"seponet bench {n:{width}}  {_purpose(path)}\n" for n, path in scripts.items()))
+        sys.stdout.write("".join(f"seponet bench {n:{width}}  {_purpose(scripts[n])}\n" for n in sorted(scripts)))
         return 0
     if arguments.name not in scripts:
         hint = did_you_mean(arguments.name, scripts)
         raise ValueError(f"there is no benchmark {arguments.name!r}{hint}; choose one of {', '.join(scripts)}")
     return min(subprocess.run([sys.executable, str(scripts[arguments.name]), *arguments.rest]).returncode, 1)
+
+
+def _benchmarks() -> dict[str, Path]:
+    """Scripts, and folders with a `__main__.py`, by name."""
+    scripts = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if _is_benchmark(path)}
+    return scripts | {path.parent.name: path.parent for path in sorted(FOLDER.glob("*/__main__.py"))}
 
 
 def _is_benchmark(path: Path) -> bool:
@@ -32,4 +38,5 @@ def _is_benchmark(path: Path) -> bool:
 
 def _purpose(path: Path) -> str:
     """The first line of a script's docstring."""
+    path = path / "__main__.py" if path.is_dir() else path
     return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]

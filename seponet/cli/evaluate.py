@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._precision import in_precision_of
-from .._text import plain, show_bytes, show_duration
+from .._text import percent, plain, show_bytes, show_duration
 from ..evaluation.report import evaluation_report
 from ..operator.operator import Operator, load
 from ..problems.published import paper_figure
@@ -44,12 +44,14 @@ def show_report(operator: Operator, report: Mapping[str, Any]) -> None:
         error = report.get("reference_error")
         if report["reference"] == "paper":
             write_line("The reference is a coarse solver like the paper's; its own error is part of these figures.")
+        elif report["reference"] == "own" and error is not None:
+            write_line(f"reference: own discretisation, error {percent(error)}")
         elif error is not None:
             write_line(f"The reference is converged: its own error is about {100 * error:.2g}%.")
-    elif operator.problem.has_reference:
+    elif operator.problem.inputs:
         write_line("The reference could not be computed, so there are residuals only.")
     else:
-        write_line(f"{name} has no reference solver, so there are residuals only; give it a method `reference`.")
+        write_line(f"{name} has no inputs, so there are residuals only.")
     show_residuals(report["residuals"])
 
 

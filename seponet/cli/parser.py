@@ -33,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
             "seponet evaluate runs/burgers-quick",
             "seponet predict runs/burgers-quick --input u.npy --output s.nc",
             "seponet train my_pde.py:KdV --set train.steps=1000",
+            "seponet solve my_pde.py:KdV --input u.npy --tolerance 1e-4 --output s.nc",
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -42,6 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     _train(commands)
     _evaluate(commands)
     _predict(commands)
+    _solve(commands)
     _plot(commands)
     _reference(commands)
     _info(commands)
@@ -113,30 +115,33 @@ def _predict(commands: Any) -> None:
     command = _add(
         commands,
         "predict",
-        "solve for given input functions",
+        "predict the solution for given input functions by a trained operator",
         "seponet predict runs/burgers-quick --input u.npy --output s.nc",
         "seponet predict runs/burgers-quick --input u.csv --output s.npy --grid t=101,x=256",
         "seponet predict runs/mine --input u=u.npy --input nu=0.02 --output s.nc",
         "seponet predict runs/mine --input u_and_nu.nc --output s.nc",
     )
     _run(command)
-    command.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="[NAME=]FILE",
-        help=".npy or .csv: one function, or one in each row, on a uniform grid (with both ends of an interval, "
-        "without the upper end of a periodic axis); .nc: a variable for each input, on the file's own coordinates. A "
-        "number or a vector may stand for the file of an input that has no axes. NAME is needed if there are several",
+    _files(command)
+
+
+def _solve(commands: Any) -> None:
+    command = _add(
+        commands,
+        "solve",
+        "solve for given input functions without a network, to a tolerance; exit code 3 if it is not reached for all",
+        "seponet solve burgers --input u.npy --tolerance 1e-4 --output s.nc",
+        "seponet solve my_pde.py:KdV --input u.csv --output s.nc --grid t=101,x=256 --set constants.delta=0.02",
     )
-    command.add_argument("--output", required=True, metavar="FILE", help="s.nc (with coordinates) or s.npy")
+    command.add_argument("problem", metavar="PROBLEM", help=PROBLEM)
+    _files(command)
+    command.add_argument("--overwrite", action="store_true", help="replace --output if it exists")
     command.add_argument(
-        "--grid",
-        type=_grid,
-        default={},
-        metavar="t=101,x=256",
-        help="the number of points along each axis, spread like those of an input (default: the problem's own grid)",
+        "--tolerance", type=float, default=1e-4, help="the relative L2 error of each function (default: 1e-4)"
     )
+    command.add_argument("--quiet", action="store_true", help="show nothing but warnings and the result")
+    _set(command, "constants.nu=0.02")
+    _json(command)
 
 
 def _plot(commands: Any) -> None:
@@ -194,6 +199,26 @@ def _run(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", metavar="RUN", help="a run folder, or a folder that Operator.save wrote")
 
 
+def _files(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help=".npy or .csv: one function, or one in each row, on a uniform grid (with both ends of an interval, "
+        "without the upper end of a periodic axis); .nc: a variable for each input, on the file's own coordinates. A "
+        "number or a vector may stand for the file of an input that has no axes. NAME is needed if there are several",
+    )
+    command.add_argument("--output", required=True, metavar="FILE", help="s.nc (with coordinates) or s.npy")
+    command.add_argument(
+        "--grid",
+        type=_grid,
+        default={},
+        metavar="t=101,x=256",
+        help="the number of points along each axis, spread like those of an input (default: the problem's own grid)",
+    )
+
+
 def _json(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="write JSON, for machines")
 
@@ -201,9 +226,10 @@ def _json(command: argparse.ArgumentParser) -> None:
 def _kind(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--reference",
-        choices=("converged", "paper"),
+        choices=("converged", "paper", "own"),
         default="converged",
-        help="a converged solution (the default), or a coarse one like those that the paper quotes its errors against",
+        help="converged: the problem's `reference` (the default), or the library's own discretisation if it has none; "
+        "own: the latter in any case; paper: a coarse solver like those that the paper quotes its errors against",
     )
 
 
@@ -224,6 +250,17 @@ def _setting(text: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return key.strip(), value.strip()
+
+
+def constants_of(settings: Sequence[tuple[str, Any]], what: str) -> dict[str, Any]:
+    """The constants of a problem among the settings of `--set`; others mean nothing to what has no recipe."""
+    constants: dict[str, Any] = {}
+    for key, value in settings:
+        table, _, name = key.partition(".")
+        if table != "constants" or not name:
+            raise ValueError(f"{what} depends on constants only, for instance constants.nu=0.02; got {key!r}")
+        constants[name] = value
+    return constants
 
 
 def _grid(text: str) -> dict[str, int]:

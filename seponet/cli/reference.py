@@ -6,16 +6,11 @@ from ..evaluation.testset import cache_folder, load_testset
 from ..runs.problems import make_problem
 from ..training.progress import progress_bar
 from .output import write_line
+from .parser import constants_of
 
 
 def reference_command(arguments: Namespace) -> int:
-    constants: dict[str, object] = {}
-    for key, value in arguments.set:
-        table, _, name = key.partition(".")
-        if table != "constants" or not name:
-            raise ValueError(f"a reference depends on constants only, for instance constants.nu=0.02; got {key!r}")
-        constants[name] = value
-    problem = make_problem(arguments.problem, constants)
+    problem = make_problem(arguments.problem, constants_of(arguments.set, "a reference"))
     with progress_bar("solving") as progress:
         testset = load_testset(
             problem,
@@ -27,6 +22,8 @@ def reference_command(arguments: Namespace) -> int:
         )
     grid = " x ".join(f"{name} {len(points)}" for name, points in testset.points.items())
     write_line(f"{len(testset)} {arguments.split} functions of {problem!r} on the grid {grid}, in {cache_folder()}")
+    if testset.kind == "own":
+        write_line("the reference is the library's own discretisation")
     if testset.own_error is not None:
         worst = testset.data.attrs["own_error_max"]
         write_line(f"own relative error of the reference: {testset.own_error:.2g} on average, {worst:.2g} at worst")

@@ -46,7 +46,7 @@ def evaluation_report(
 
     - `operator`: what to evaluate.
     - `functions`: how many test functions.
-    - `kind`: the reference, "converged" or "paper".
+    - `kind`: the reference, "converged", "paper" or "own"; for a problem without a `reference` the first is the last.
     - `progress`: called with (functions solved, functions) while references are computed.
     """
     problem = operator.problem
@@ -55,7 +55,7 @@ def evaluation_report(
     if testset is not None:
         errors = measure(operator.model, testset)
         inputs = testset.inputs
-        report |= {"reference": kind, "reference_error": testset.own_error, **errors.summary()}
+        report |= {"reference": testset.kind, "reference_error": testset.own_error, **errors.summary()}
         report["per_function"] = {name: getattr(errors, name).tolist() for name in ("relative_l2", "rmse", "maximum")}
     else:
         inputs = draw_functions(problem, "test", functions) if problem.inputs else None

@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -17,12 +17,14 @@ import xarray as xr
 from jaxtyping import Float
 
 from .._files import replacing
+from .._text import percent
 from ..equations.problem import Problem
 from ..functions import Functions, as_callable
 from ..locations import Grid
 from ..operator.class_address import file_digest, is_packaged
 from ..problems.published import paper_reference
 from ..reference import estimate_error
+from .own_reference import TOLERANCES, NoReference, check_usable, own_solutions
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +32,9 @@ FORMAT = 2
 SEEDS = {"test": 7_000_001, "validation": 7_000_002}
 """Each split has its key; training folds its seed differently, so no functions are shared."""
 
-Kind = Literal["converged", "paper"]
+Kind = Literal["converged", "paper", "own"]
+"""Where solutions come from: a problem's `reference`; a coarse solver like the paper's; or, where a problem has no
+`reference`, the library's own discretisation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +63,11 @@ class TestSet:
     def own_error(self) -> float | None:
         """The mean relative error of the reference itself; None if it has no resolution to be estimated by."""
         return self.data.attrs.get("own_error_mean")
+
+    @property
+    def kind(self) -> Kind:
+        """Where the solutions come from."""
+        return self.data.attrs["solver"]
 
     def solution(self, field: str) -> Float[np.ndarray, "functions *grid"]:
         return np.asarray(self.data[field])
@@ -89,24 +98,31 @@ def load_testset(
     **Arguments:**
 
     - `problem`, `split`, `functions`: whose functions, which and how many.
-    - `kind`: "converged", or "paper" for the coarse solver that the paper quotes its errors against.
+    - `kind`: "converged", or "paper" for the coarse solver that the paper quotes its errors against, or "own" for the
+        library's own discretisation, which stands in for a `reference` that a problem does not have.
     - `points`: the grid; by default that of the problem.
     - `refresh`: whether to compute it anew.
     - `progress`: called with (functions solved, functions).
     """
     inputs = draw_functions(problem, split, functions)
     points = dict(problem.grid() if points is None else points)
+    kind = "own" if kind == "converged" and not problem.has_reference else kind
     attributes = _describe(problem, split, inputs, points, kind)
     path = cache_folder() / f"{type(problem).__name__.lower()}-{split}-{attributes['content']}.nc"
+    data = None
     if not refresh and path.exists():
         data = _read(path)
-        if data is not None:
-            return TestSet(problem, inputs, data)
-    data = _solve(problem, inputs, points, kind, progress).assign_attrs(attributes)
-    if kind == "converged" and problem.reference_resolution:
-        data = data.assign_attrs(_own_error_attributes(problem, inputs, points, problem.reference_resolution))
-    data.attrs["checksum"] = _checksum(data)
-    _write(data, path)
+    if data is None:
+        data = _solve(problem, split, inputs, points, kind, progress).assign_attrs(attributes)
+        if kind == "converged" and problem.reference_resolution:
+            data = data.assign_attrs(_own_error_attributes(problem, inputs, points, problem.reference_resolution))
+        data.attrs["checksum"] = _checksum(data)
+        # What turns out to be no reference is kept too: it need not be found out twice.
+        _write(data, path)
+    if kind == "own":
+        check_usable(problem, data.attrs)
+        mean, largest = (percent(float(data.attrs[f"own_error_{which}"])) for which in ("mean", "max"))
+        logger.info("reference: own discretisation, error %s on average, %s at most", mean, largest)
     return TestSet(problem, inputs, data)
 
 
@@ -121,14 +137,14 @@ def find_testset(
 ) -> TestSet | None:
     """`load_testset`, or None where there is nothing to compare with.
 
-    That is: the problem has no inputs or no reference, or the package that its reference needs is not installed, which
-    is told.
+    That is: the problem has no inputs; or, which is told, the package that its reference needs is not installed, or it
+    has no reference and the library's own discretisation is not accurate enough to be one.
     """
-    if not problem.has_reference or not problem.inputs:
+    if not problem.inputs:
         return None
     try:
         return load_testset(problem, split, functions, kind=kind, points=points, progress=progress)
-    except ImportError as error:
+    except (ImportError, NoReference) as error:
         logger.warning("errors are not measured: %s", error)
         return None
 
@@ -140,12 +156,19 @@ def cache_folder() -> Path:
 
 def _solve(
     problem: Problem,
+    split: str,
     inputs: Mapping[str, Functions],
     points: Mapping[str, np.ndarray],
     kind: Kind,
     progress: Callable[[int, int], None] | None,
 ) -> xr.Dataset:
     total = len(next(iter(inputs.values())))
+    if kind == "own":
+        logger.info("solving %d functions with the library's own discretisation", total)
+        solutions, attributes = own_solutions(problem, split, inputs, points)
+        if progress is not None:
+            progress(total, total)
+        return _dataset(problem, inputs, points, [solutions]).assign_attrs(attributes)
     # A few functions at a time in two dimensions, where a batch of all would not fit in memory.
     batch = total if len(points) < 3 else 10
     parts: list[dict[str, np.ndarray]] = []
@@ -155,11 +178,23 @@ def _solve(
             solved = problem.reference_solution(subset, points)
         else:
             solved = paper_reference(problem, subset, points)
-        parts.append({field: values.astype(np.float32) for field, values in solved.items()})
+        parts.append(solved)
         if progress is not None:
             progress(min(start + batch, total), total)
+    return _dataset(problem, inputs, points, parts)
+
+
+def _dataset(
+    problem: Problem,
+    inputs: Mapping[str, Functions],
+    points: Mapping[str, np.ndarray],
+    parts: Sequence[Mapping[str, np.ndarray]],
+) -> xr.Dataset:
+    """The solutions of a few functions after the other, and the inputs."""
     dims = ("function", *problem.domain)
-    fields = {field: (dims, np.concatenate([part[field] for part in parts])) for field in problem.fields}
+    fields = {
+        field: (dims, np.concatenate([part[field].astype(np.float32) for part in parts])) for field in problem.fields
+    }
     return xr.Dataset({**fields, **_input_variables(inputs, points)}, coords=dict(points))
 
 
@@ -210,6 +245,8 @@ def _describe(
         "solver": kind,
         "resolution": problem.reference_resolution or "none",
     }
+    if kind == "own":
+        described["tolerance"] = TOLERANCES[split]
     if not is_packaged(type(problem)):
         # Its equation and its solver may change from run to run: solutions are those of the file as it is.
         described |= {"constants": repr(problem), "source": file_digest(type(problem))}

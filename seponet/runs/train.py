@@ -19,6 +19,7 @@ from ..evaluation.report import evaluation_report, training_report
 from ..evaluation.testset import find_testset
 from ..losses.supervised import Data
 from ..operator.operator import Operator, load
+from ..operator.saving import describe
 from ..training.cost import estimate_cost
 from ..training.loop import Trainer, TrainingResult, Validate, precision_of, prepare
 from ..training.progress import messages_shown, progress_bar, someone_listens
@@ -120,6 +121,7 @@ def run(
         raise ValueError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: give out")
     seconds = parse_duration(budget) if isinstance(budget, str) else budget
     with _messages(quiet):
+        _check_saveable(config, out)
         if out is None:
             operator, trained = _train(config, None, False, seconds, data, quiet)
             return Outcome(operator, trained)
@@ -172,13 +174,22 @@ def _messages(quiet: bool) -> AbstractContextManager[None]:
 
 
 def _resolved(config: RunConfig) -> RunConfig:
-    recipe, floor = resolve_auto(config.problem, config.recipe)
-    if floor is not None:
-        ranks = ", ".join(f"{name} {rank}" for name, rank in floor.ranks.items())
-        logger.info(
-            "ranks chosen: %s; by their floor, errors of %.2f%% and more are to be expected", ranks, 100 * floor.error
-        )
+    recipe, resolution = resolve_auto(config.problem, config.recipe, progress=logger.info)
+    if resolution is not None:
+        logger.log(logging.INFO if resolution.reached else logging.WARNING, "%s", resolution.describe())
     return replace(config, recipe=recipe)
+
+
+def _check_saveable(config: RunConfig, out: str | Path | None) -> None:
+    """Say before anything is trained that its result can't be saved: an error if it is to be, a warning otherwise."""
+    try:
+        describe(config.problem, [], type(config.problem).__name__)
+        if out is not None:
+            config.to_toml()
+    except ValueError as error:
+        if out is not None:
+            raise ValueError(f"the run can't be saved in {out}: {error}; or train without out") from None
+        logger.warning("this operator can be used, but not saved: %s", error)
 
 
 def _complete(folder: RunFolder, config: RunConfig) -> bool:
@@ -211,8 +222,8 @@ def _check_plan(step: TrainStep) -> None:
 
 
 def _validation(problem: Problem) -> Validate | None:
-    """The mean relative error over a few functions on a coarse grid, if the problem has a reference."""
-    if not problem.has_reference or not problem.inputs:
+    """The mean relative error over a few functions on a coarse grid, if the problem has inputs."""
+    if not problem.inputs:
         return None
     logger.info("solving %d functions to validate on, or reading them from the cache", VALIDATION_FUNCTIONS)
     points = {name: _thin(values) for name, values in problem.grid().items()}
