@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-solve_semilinear = runpy.run_path(str(BENCHMARKS / "exponential.py"))["solve_semilinear"]
+solve_semilinear = runpy.run_path(str(BENCHMARKS / "zoo" / "_exponential.py"))["solve_semilinear"]
 
 TIMES = np.array([0.0, 0.5, 0.75, 2.0])
 
