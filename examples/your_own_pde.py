@@ -14,7 +14,11 @@ from seponet.functions import GaussianField
 
 
 class FisherKPP(Problem):
-    r"""Learn $u \mapsto s$ where $s_t = D s_{xx} + \rho s (1 - s)$, $s(0, x) = e^{u(x)} / 4$, insulated ends."""
+    r"""Learn $u \mapsto s$ where $s_t = D s_{xx} + \rho s (1 - s)$, $s(0, x) = e^{u(x)} / 4$, insulated ends.
+
+    The initial states have slopes at the ends, which contradicts the insulation: no smooth function satisfies both
+    conditions. That is found before training, and the conditions on x are imposed softly.
+    """
 
     diffusivity: float = 0.01
     growth: float = 3.0

@@ -1,5 +1,6 @@
 """Strict settings for every test. This runs before any test imports seponet, which the import hook needs."""
 
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -24,6 +25,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # An int may be given where a float is declared, as type checkers have it.
 install_import_hook("seponet", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
+DONE = pytest.StashKey[int]()
+"""How many tests a process has run."""
+
 SLOW = {line for line in (Path(__file__).parent / "slow.txt").read_text().splitlines() if not line.startswith("#")}
 
 
@@ -32,3 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if f"{item.path.name}::{item.name.partition('[')[0]}" in SLOW:
             item.add_marker("slow")
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Forget compiled programs now and then: each holds mappings of memory, of which a process may have 65,530."""
+    done = item.config.stash.get(DONE, 0) + 1
+    item.config.stash[DONE] = done
+    if done % 100 == 0 and nextitem is not None:
+        jax.clear_caches()
+        gc.collect()
