@@ -2,7 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
-PYTEST := $(VENV)/bin/pytest -n 2
+# A worker takes whole stretches of a file, so that what its tests share is made once.
+PYTEST := $(VENV)/bin/pytest -n 2 --dist worksteal
 SEED ?= $(shell date +%s)
 
 .PHONY: demo test test-fast test-random test-variants test-lowest lint types pytest format clean
@@ -41,7 +42,7 @@ test-lowest: $(INSTALLED)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	$(VENV)/bin/uv venv --quiet --clear $(LOWEST)
 	$(VENV)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[plots,references,dev]'
-	$(LOWEST)/bin/pytest -n 2 -W ignore::DeprecationWarning -W "ignore:numpy.ndarray size changed"
+	$(LOWEST)/bin/pytest -n 2 --dist worksteal -W ignore::DeprecationWarning -W "ignore:numpy.ndarray size changed"
 
 format: $(INSTALLED)
 	$(VENV)/bin/ruff check --fix .

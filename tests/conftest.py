@@ -12,6 +12,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     # What a test compiles, later ones of this session, other workers and their child processes need not compile again.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(session.name) / "compiled")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+    # One thread in each process: those of two workers on two cores wait for each other more than they compute.
+    os.environ.setdefault("NPROC", "1")
     # Tests compile more than they compute.
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
 
