@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from .operator.refinement import Refined
     from .runs.solve import solve
     from .runs.train import train
-    from .training.config import LossConfig, OptimizerConfig, RolloutConfig, SamplingConfig, TrainConfig
+    from .training.config import (
+        LossConfig,
+        OptimizerConfig,
+        RolloutConfig,
+        SamplingConfig,
+        TargetsConfig,
+        TrainConfig,
+    )
     from .training.loop import Diverged
     from .training.recipe import Recipe
 
@@ -48,6 +55,7 @@ __all__ = [
     "Robin",
     "RolloutConfig",
     "SamplingConfig",
+    "TargetsConfig",
     "TrainConfig",
     "Value",
     "functions",
@@ -80,7 +88,14 @@ __getattr__, __dir__ = attach(
         "operator.refinement": ["Refined"],
         "runs.solve": ["solve"],
         "runs.train": ["train"],
-        "training.config": ["LossConfig", "OptimizerConfig", "RolloutConfig", "SamplingConfig", "TrainConfig"],
+        "training.config": [
+            "LossConfig",
+            "OptimizerConfig",
+            "RolloutConfig",
+            "SamplingConfig",
+            "TargetsConfig",
+            "TrainConfig",
+        ],
         "training.loop": ["Diverged"],
         "training.recipe": ["Recipe"],
     },

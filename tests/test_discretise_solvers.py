@@ -99,8 +99,8 @@ def test_gmres_stops_at_its_tolerance_and_tells_what_is_left():
 
 def fresh(monkeypatch):
     """Programs that were compiled with other numbers are not reused."""
-    step = inspect.unwrap(newton_module._step)
-    monkeypatch.setattr(newton_module, "_step", eqx.filter_jit(lambda *arguments: step(*arguments)))
+    step = inspect.unwrap(newton_module.newton_step)
+    monkeypatch.setattr(newton_module, "newton_step", eqx.filter_jit(lambda *arguments: step(*arguments)))
 
 
 def setting(problem, ranks, functions):

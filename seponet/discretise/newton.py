@@ -132,7 +132,7 @@ def newton_change(
         functions, c = {name: f[rows] for name, f in inputs.items()}, jnp.asarray(coefficients[rows])
         if discretisation.size > DIRECT and preconditioner is None:
             preconditioner = make_preconditioner(discretisation, nodes, functions, c)
-        _, moved, norms = _step(discretisation, nodes, functions, c, None, preconditioner)
+        _, moved, norms = newton_step(discretisation, nodes, functions, c, None, preconditioner)
         changes.append(np.asarray(moved) / np.maximum(np.asarray(norms), 1e-300))
     return np.concatenate(changes)[:total]
 
@@ -179,7 +179,7 @@ class _Solver:
         converged = np.zeros(len(c), bool)
         best, since = np.full(len(c), np.inf), 0
         for step in range(steps):
-            c, moved, norm = _step(self.discretisation, self.nodes, self.inputs, c, target, preconditioner)
+            c, moved, norm = newton_step(self.discretisation, self.nodes, self.inputs, c, target, preconditioner)
             norms = np.asarray(norm)
             change = np.asarray(moved) / np.maximum(norms, 1e-300)
             change = np.where(np.isfinite(change), change, np.inf)
@@ -222,15 +222,26 @@ def _rows(discretisation: Discretisation, nodes: Nodes, inputs: Any, c: Array) -
 
 
 @eqx.filter_jit
-def _step(
+def newton_step(
     discretisation: Discretisation,
     nodes: Nodes,
     inputs: Any,
     c: Float[Array, "functions fields *_"],
     target: Float[Array, "functions rows"] | None,
     preconditioner: Preconditioner | None,
+    forcing: float | None = None,
+    iterations: int | None = None,
 ) -> tuple[Array, Float[Array, " functions"], Float[Array, " functions"]]:
-    """The next coefficients, the length of the whole step, and the norm of the solutions."""
+    """The next coefficients, the length of the whole step, and the norm of the solutions; in any precision.
+
+    **Arguments:**
+
+    - `target`: the rows that shall be reached; None are zeros.
+    - `preconditioner`: for GMRES; None factorises the matrix of every function.
+    - `forcing`, `iterations`: the part of the residual that GMRES may leave, and its most iterations; by default
+        `FORCING` and `ITERATIONS`.
+    """
+    forcing, iterations = FORCING if forcing is None else forcing, ITERATIONS if iterations is None else iterations
     tested = TestedResiduals(discretisation, nodes, inputs, len(c))
     rows, slopes = tested.linearise(c)
     aim = jnp.zeros_like(rows) if target is None else target
@@ -245,10 +256,10 @@ def _step(
             return invert(tested.push(slopes, flat.reshape(c.shape))).reshape(flat.shape)
 
         first = invert(rows - aim).reshape(len(c), -1)
-        solved, left = gmres(apply, first, FORCING, ITERATIONS)
+        solved, left = gmres(apply, first, forcing, iterations)
         delta = solved.reshape(c.shape)
         # Iterations that stall make short steps far from a solution: then the residual itself is the measure.
-        stalled = jnp.where(left > 10 * FORCING, jnp.linalg.norm(first, axis=1), 0.0)
+        stalled = jnp.where(left > 10 * forcing, jnp.linalg.norm(first, axis=1), 0.0)
     # Where the matrix is singular a function stays as it is, and its change is told as infinite.
     finite = jnp.all(jnp.isfinite(delta), axis=tuple(range(1, delta.ndim)))
     delta = jnp.where(finite.reshape(-1, *(1,) * (delta.ndim - 1)), delta, 0.0)

@@ -7,6 +7,7 @@ from .coefficient_maps import AbstractCoefficientMap, ModalScaling, Whitening
 from .config import ModelConfig
 from .deeponet import DeepONet
 from .fixed import Fixed, trainable
+from .gated_mlp import GatedMLP
 from .mlp import MLP
 from .model import OperatorNetwork
 from .modified_mlp import ModifiedMLP
@@ -26,6 +27,7 @@ __all__ = [
     "Constant",
     "DeepONet",
     "Fixed",
+    "GatedMLP",
     "ModalScaling",
     "ModelConfig",
     "ModifiedMLP",

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from .encoders import AbstractEncoder
+from .gated_mlp import GatedMLP
 from .mlp import MLP
 
 
@@ -64,6 +65,22 @@ class Branch(AbstractBranch):
         """A branch whose body is an `MLP` of fitting input size."""
         in_size = count_features(encoders)
         body = MLP(in_size, out_size, width, depth, activation, skip=skip, zero_last=zero_last, key=key)
+        return cls(dict(encoders), body)
+
+    @classmethod
+    def gated(
+        cls,
+        encoders: Mapping[str, AbstractEncoder],
+        out_size: int,
+        width: int,
+        depth: int,
+        activation: str = "gelu",
+        *,
+        zero_last: bool = False,
+        key: PRNGKeyArray,
+    ) -> "Branch":
+        """A branch whose body is a `GatedMLP` of fitting input size."""
+        body = GatedMLP(count_features(encoders), out_size, width, depth, activation, zero_last=zero_last, key=key)
         return cls(dict(encoders), body)
 
     def __call__(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions out"]:

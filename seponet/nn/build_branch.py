@@ -56,7 +56,7 @@ def make_branch(
     encoder = choose("encoder", config.encoder, ("sensors", "standardise", "pca"))
     if config.branch == "spectral":
         raise ValueError(f'branch = "spectral" makes the core of a SepONet; got kind = {config.kind!r}')
-    if choose("branch", config.branch, ("mlp", "cnn", "spectral")) == "cnn":
+    if choose("branch", config.branch, ("mlp", "gated", "cnn", "spectral")) == "cnn":
         return _cnn_branch(problem, sensors, out_size, key), sensors
     for name in config.transform:
         choose("an input in transform", name, tuple(problem.inputs))
@@ -75,6 +75,9 @@ def make_branch(
         samples, _ = translation.align(samples)
     encoders = {name: _encoder(problem, config, name, np.asarray(samples[name])) for name, _ in unknown}
     encoders |= {name: _pca(config, factor, factor=True) for name, factor in known.items()}
+    if config.branch == "gated":
+        size, activation = (config.branch_width, config.branch_depth), config.branch_activation
+        return Branch.gated(encoders, out_size, *size, activation, zero_last=config.zero_last, key=key), sensors
     branch = Branch.mlp(
         encoders,
         out_size,

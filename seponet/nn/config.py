@@ -32,8 +32,9 @@ class ModelConfig:
     - `components`: how many principal components "pca" keeps; None keeps those above 1e-8 of the variance.
     - `ridge`: of "pca": fine components count less, by this part of the largest variance (`nn.encoders.PCA`).
     - `output`: "fields", or "curl": two fields along two periodic axes that come from one stream function.
-    - `branch`: "mlp", "cnn" for one input sampled on a grid, or "spectral": from fields to a core that is a field over
-        nodal trunks, commuting with translations (`nn/spectral_branch.py`); its depth is the number of blocks.
+    - `branch`: "mlp"; "gated" (residual blocks that multiply, `nn/gated_mlp.py`; its depth is their number); "cnn" for
+        one input sampled on a grid; or "spectral": from fields to a core that is a field over nodal trunks, commuting
+        with translations (`nn/spectral_branch.py`); its depth is the number of blocks.
     - `channels`: what a spectral branch sees, inputs and derivatives (`"u"`, `"w_x"`); by default all that is given.
     - `invariant`: a periodic axis along which the equation is invariant to translations: the model then commutes with
         translations along it (`nn/translation.py`). "auto" is for recipes: `training.ranks.resolve_auto` looks for one.

@@ -65,6 +65,8 @@ CLASSES: Mapping[str, str] = {
     "layer/fixed": "nn.fixed:Fixed",
     "layer/linear": "nn.linear:Linear",
     "layer/residual": "nn.cnn:ResidualBlock",
+    "network/gated_block": "nn.gated_mlp:GatedBlock",
+    "network/gated_mlp": "nn.gated_mlp:GatedMLP",
     "network/mlp": "nn.mlp:MLP",
     "network/modified_mlp": "nn.modified_mlp:ModifiedMLP",
     "problem/advection": "problems.advection:Advection",

@@ -20,12 +20,12 @@ from ..evaluation.testset import find_testset
 from ..losses.supervised import Data
 from ..operator.operator import Operator, load
 from ..operator.saving import describe
+from ..training.abstract_step import AbstractStep
 from ..training.cost import estimate_cost
 from ..training.loop import Trainer, TrainingResult, Validate, precision_of, prepare
 from ..training.progress import messages_shown, progress_bar, someone_listens
 from ..training.ranks import resolve_auto
 from ..training.recipe import Recipe
-from ..training.step import TrainStep
 from .config import RunConfig
 from .figures import plot_run
 from .folder import RunFolder
@@ -206,7 +206,7 @@ def _check_same(folder: RunFolder, config: RunConfig) -> None:
         )
 
 
-def _check_plan(step: TrainStep) -> None:
+def _check_plan(step: AbstractStep) -> None:
     """Say what training will take, and stop if it will not fit, before anything is written."""
     config, slab, points = step.config, step.slab, step.config.sampling.points
     cost = estimate_cost(step.model(step.start()), config.functions, points, slab)

@@ -96,6 +96,28 @@ class RolloutConfig:
 
 
 @dataclass(frozen=True)
+class TargetsConfig:
+    """Training on what the own discretisation solves, instead of residuals: `[train.targets]`, see `solved_step.py`.
+
+    **Arguments:**
+
+    - `pool`: how many of the newest solved functions are kept, of which a step takes `functions`; 0 is off.
+    - `renew`: steps between two batches of newly solved functions.
+    - `newton`, `iterations`: Newton steps for a batch, at most, and iterations of GMRES in each.
+    - `tolerance`: a batch is solved when its functions change by less than this part of their solutions.
+    """
+
+    pool: int = 0
+    renew: int = 10
+    newton: int = 6
+    iterations: int = 20
+    tolerance: float = 1e-3
+
+    def __post_init__(self) -> None:
+        _at_least_one("train.targets", self, "renew", "newton", "iterations")
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """How a model is trained: `[train]`.
 
@@ -103,7 +125,7 @@ class TrainConfig:
 
     - `steps`: optimizer steps.
     - `functions`: input functions in a batch.
-    - `sampling`, `loss`, `optimizer`, `rollout`: tables of their own.
+    - `sampling`, `loss`, `optimizer`, `rollout`, `targets`: tables of their own.
     - `whitening`: "none", "diagonal" or "full" (`training.whitening.whiten`), or "modal" for spectral residuals
         (`training.whitening.modal_weights`); `amplitude` is its amplitude.
     - `polish`: L-BFGS steps on a fixed batch after the last step; 0 is off.
@@ -129,6 +151,7 @@ class TrainConfig:
     loss: LossConfig = field(default_factory=LossConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    targets: TargetsConfig = field(default_factory=TargetsConfig)
 
     def __post_init__(self) -> None:
         _at_least_one("train", self, "steps", "functions", "keep")
@@ -145,6 +168,23 @@ class TrainConfig:
         if self.rollout.windows > 1 and not self.loss.normalise:
             raise ValueError(
                 "train.rollout.windows > 1 accepts states by their relative loss; it needs train.loss.normalise = true"
+            )
+        self._check_targets()
+
+    def _check_targets(self) -> None:
+        targets = self.targets
+        if not targets.pool:
+            return
+        if targets.pool < self.functions:
+            raise ValueError(f"train.targets.pool is at least train.functions; got {targets.pool} and {self.functions}")
+        if self.loss.residual != "tested":
+            raise ValueError(
+                f'train.targets solves tested residuals: set train.loss.residual = "tested"; got {self.loss.residual!r}'
+            )
+        if self.rollout.windows > 1 or self.polish:
+            raise ValueError(
+                "train.targets goes with neither train.rollout.windows > 1 nor train.polish; for these set "
+                "train.targets.pool = 0"
             )
 
 

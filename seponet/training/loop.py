@@ -15,12 +15,14 @@ from ..equations.problem import Problem
 from ..losses.supervised import Data
 from ..nn.build import build
 from ..nn.model import OperatorNetwork
+from .abstract_step import AbstractStep
 from .checkpoints import Checkpoints
 from .cost import choose_slab
 from .lbfgs import polish
 from .log import METRICS, append_entry, forget_after
 from .progress import Reporter
 from .recipe import Recipe
+from .solved_step import SolvedStep
 from .state import Record, TrainState
 from .step import TrainStep
 from .whitening import whitened
@@ -98,7 +100,7 @@ def precision_of(recipe: Recipe) -> AbstractContextManager[Any]:
     return jax.enable_x64(True) if recipe.train.precision == "float64" else nullcontext()
 
 
-def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None = None) -> TrainStep:
+def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None = None) -> AbstractStep:
     """The model of a recipe, whitened if that is asked for, and its training step; nothing is written."""
     config = recipe.train
     for_model, for_whitening, for_steps = jax.random.split(jax.random.key(seed), 3)
@@ -106,7 +108,11 @@ def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None =
     slab = config.slab or choose_slab(model, config.functions)
     if config.whitening != "none":
         model = whitened(model, config, for_whitening)
-    return TrainStep(model, config, slab, for_steps, data)
+    if not config.targets.pool:
+        return TrainStep(model, config, slab, for_steps, data)
+    if data is not None:
+        raise ValueError("supervised pairs are mixed with residuals: set train.targets.pool = 0 to train on both")
+    return SolvedStep(model, config, slab, for_steps)
 
 
 class Trainer:
@@ -124,7 +130,7 @@ class Trainer:
 
     def __init__(
         self,
-        step: TrainStep,
+        step: AbstractStep,
         *,
         folder: Path | None = None,
         budget: float | None = None,
@@ -158,7 +164,7 @@ class Trainer:
         with Reporter(self.config.steps, int(self.state.step), self.quiet) as reporter:
             try:
                 end = self._repeat(reporter)
-                if end == "complete" and self.config.polish:
+                if end == "complete" and self.config.polish and isinstance(self.step, TrainStep):
                     self.state = polish(self.step, self.state, self.config.polish)
                 self._measure()
             except KeyboardInterrupt:
@@ -234,6 +240,8 @@ class Trainer:
         entry = {"step": int(self.state.step), "seconds": round(self.seconds, 3), "loss": loss, "terms": terms}
         if self.error is not None:
             entry["validation"] = self.error
+        if self.state.targets is not None:
+            entry["fresh"] = float(self.state.targets.error)
         self.history.append(entry)
         reporter.update(entry["step"], loss, terms, self.error, done=record is None)
         if self.folder is not None:

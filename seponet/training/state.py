@@ -7,6 +7,7 @@ from ..calculus.collocation import Collocation
 from ..functions import Functions
 from .sampling import Density
 from .state_pool import Pool
+from .target_pool import TargetPool
 
 
 class Batch(eqx.Module):
@@ -30,6 +31,7 @@ class TrainState(eqx.Module):
     - `density`: of an adaptive sampler.
     - `rate`: a factor of the learning rate, halved whenever the run had to go back.
     - `pool`: states that the model has advanced, if it is trained on several windows.
+    - `targets`: functions that the discretisation has solved, if it is trained on these.
     """
 
     step: Int[Array, ""]
@@ -39,6 +41,7 @@ class TrainState(eqx.Module):
     density: Density
     rate: Float[Array, ""]
     pool: Pool | None = None
+    targets: TargetPool | None = None
 
 
 class Record(eqx.Module):

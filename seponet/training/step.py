@@ -1,11 +1,10 @@
-"""One training step, and many of them in one dispatch."""
+"""One step that lowers the residuals of the equations, and many of them in one dispatch."""
 
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ..calculus.model import FixedCoefficients
@@ -13,11 +12,10 @@ from ..losses.pointwise import Losses, lift_losses, physics_loss
 from ..losses.spectral import SpectralResidual
 from ..losses.supervised import Data
 from ..losses.tested import TestedResidual
-from ..nn.fixed import trainable
 from ..nn.model import OperatorNetwork
 from ..operator.rollout import end_of_window
+from .abstract_step import AbstractStep
 from .config import TrainConfig
-from .optimizers import make_optimizer, make_schedule
 from .reweighting import balancing_factors, capped, term_weights
 from .sampling import Sampler
 from .sharding import share
@@ -25,11 +23,8 @@ from .state import Batch, Record, TrainState
 from .state_pool import Pool, start_pool
 
 
-class TrainStep:
-    """The training step of a model under a configuration.
-
-    Functions and points follow from the seed and the number of the step alone, so a run that goes on from a checkpoint
-    sees what the uninterrupted one would have seen. A step whose gradient is not finite is not applied.
+class TrainStep(AbstractStep):
+    """A step down the gradient of residuals, and of supervised pairs if there are any.
 
     **Arguments:**
 
@@ -43,14 +38,12 @@ class TrainStep:
     def __init__(
         self, model: OperatorNetwork, config: TrainConfig, slab: int, key: PRNGKeyArray, data: Data | None = None
     ) -> None:
-        self.config, self.slab, self.key, self.data = config, slab, key, data
-        self.problem = model.problem
+        super().__init__(model, config, slab, key)
+        self.data = data
         self.terms = model.problem.terms(model.exact)
         sampling = config.sampling
         self.sampler = Sampler.of(self.problem.domain, sampling.points, sampling.method, not model.separable)
         self.term_weights = term_weights(self.terms, config.loss)
-        self.optimizer = _optimizer(config)
-        self.trained, self.frozen = eqx.partition(model, trainable(model))
         self.galerkin = _galerkin(config)
         if self.galerkin is not None:
             self.galerkin.check(model, self.sampler.methods)
@@ -63,7 +56,6 @@ class TrainStep:
         self._compiled = eqx.filter_jit(self._run)
 
     def start(self) -> TrainState:
-        """The state before the first step."""
         rollout, pool = self.config.rollout, None
         if rollout.windows > 1:
             pool = start_pool(self.problem, jax.random.fold_in(self.key, 3), rollout.pool)
@@ -78,20 +70,10 @@ class TrainStep:
         )
 
     def run(self, state: TrainState, steps: Int[Array, ""] | int) -> tuple[TrainState, Record]:
-        """The state after `steps` steps, and what they report, in one dispatch; their number is not compiled in."""
         return self._compiled(state, jnp.asarray(steps))
 
     def compile(self) -> Any:
-        """The compiled program of `run`; a run that follows need not compile again."""
         return self._compiled.lower(self.start(), jnp.asarray(1)).compile()  # pyright: ignore[reportFunctionMemberAccess]
-
-    def memory(self) -> int:
-        """Bytes that a step needs besides its state, as the compiler says: asking compiles it, a matter of seconds."""
-        return self.compile().compiled.memory_analysis().temp_size_in_bytes
-
-    def model(self, state: TrainState) -> OperatorNetwork:
-        """The model with the parameters of a state."""
-        return eqx.combine(state.parameters, self.frozen)
 
     def batch(self, state: TrainState) -> Batch:
         """The functions and points that a step uses."""
@@ -179,16 +161,11 @@ class TrainStep:
         (loss, (losses, coefficients)), gradient = jax.value_and_grad(self.loss, has_aux=True)(
             state.parameters, state.balance, batch, state.step
         )
-        updates, optimizer = self.optimizer.update(gradient, state.optimizer, state.parameters)
-        updates = jax.tree.map(lambda u: state.rate * u, updates)
-        finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(updates))
-        parameters = optax.apply_updates(state.parameters, updates)
+        parameters, optimizer, finite = self.descend(state, loss, gradient)
         pool = None if state.pool is None else self._advance(state, batch, losses, coefficients)
         new = TrainState(state.step, parameters, optimizer, state.balance, state.density, state.rate, pool)
-        kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, state)
-        kept = eqx.tree_at(lambda s: s.step, kept, state.step + 1)
         terms = jnp.mean(losses.table * batch.scale[None], axis=1)
-        return kept, Record(loss, terms, finite)
+        return self.kept(new, state, finite), Record(loss, terms, finite)
 
     def _advance(self, state: TrainState, batch: Batch, losses: Losses, coefficients: Array) -> Pool | None:
         """The pool after a step: the model takes the states whose residual is small on to the next window."""
@@ -238,13 +215,3 @@ def _galerkin(config: TrainConfig) -> SpectralResidual | TestedResidual | None:
     if config.loss.residual == "tested":
         return TestedResidual()
     return SpectralResidual(config.loss.smoothing) if config.loss.residual == "spectral" else None
-
-
-def _optimizer(config: TrainConfig) -> optax.GradientTransformation:
-    settings = config.optimizer
-    options = dict(settings.schedule_options)
-    if settings.schedule == "cosine":
-        options.setdefault("steps", config.steps)
-    schedule = make_schedule(settings.schedule, rate=settings.rate, **options)
-    optimizer = make_optimizer(settings.name, schedule, **settings.options)
-    return optax.chain(optax.clip_by_global_norm(settings.clip), optimizer) if settings.clip else optimizer

@@ -21,7 +21,7 @@ from ..nn.coefficient_maps import ModalScaling, Whitening
 from ..nn.fixed import Fixed
 from ..nn.model import OperatorNetwork
 from ..nn.seponet import SepONet
-from .config import RolloutConfig, TrainConfig
+from .config import RolloutConfig, TargetsConfig, TrainConfig
 from .step import TrainStep
 
 SAMPLED = 32
@@ -157,7 +157,9 @@ def whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> 
             'of this model are learned; set model.trunk = "classical" or train.whitening = "none"'
         )
     count = 16 if config.whitening == "modal" else 300
-    stepper = TrainStep(model, dataclasses.replace(config, functions=count, rollout=RolloutConfig()), 1, key)
+    stepper = TrainStep(
+        model, dataclasses.replace(config, functions=count, rollout=RolloutConfig(), targets=TargetsConfig()), 1, key
+    )
     batch = eqx.filter_jit(stepper.batch)(stepper.start())
     if isinstance(stepper.galerkin, SpectralResidual) and config.whitening == "modal":
         return scale_modes(

@@ -1,0 +1,141 @@
+r"""Coefficients that a few Newton steps improve, inside of a compiled program: the targets of a network.
+
+A target need not be better than a tenth of the network's error, so float32 and few iterations are enough; and from the
+network's own answer there is little left to do.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from .._precision import double_precision
+from ..calculus.collocation import Nodes
+from ..equations.problem import Problem
+from ..functions import Functions
+from .discretisation import Discretisation
+from .newton import newton_step
+from .norms import solution_norms
+from .preconditioner import Preconditioner, make_preconditioner
+from .tested import TestedResiduals
+
+SAMPLED = 32
+"""Functions over which the Jacobian is averaged."""
+
+LAGGING = 30
+"""How much longer than the tolerance the last step of a function may be; with a longer one it is not solved."""
+
+
+class Corrected(NamedTuple):
+    """Improved coefficients.
+
+    - `coefficients`: those of every function.
+    - `change`: the length of the last Newton step, relative to the solution: infinite where there was none.
+    - `norms`: the L2 norms of the solutions, fields together.
+    - `solved`: which functions are.
+    """
+
+    coefficients: Float[Array, "functions fields *_"]
+    change: Float[Array, " functions"]
+    norms: Float[Array, " functions"]
+    solved: Bool[Array, " functions"]
+
+
+class Corrector(eqx.Module):
+    """Newton's method with the averaged Jacobian as preconditioner, for whole batches.
+
+    **Arguments:**
+
+    - `discretisation`, `nodes`: the trial functions, and the quadrature.
+    - `preconditioner`: of sampled functions, in the precision of the coefficients.
+    - `steps`: Newton steps, at most.
+    - `iterations`, `forcing`: of GMRES in each, and the part of the residual that may be left.
+    - `tolerance`: a batch ends when nine tenths of its functions change by less than this part of their solutions, and
+        none by more than `LAGGING` times as much: the slowest ones would cost as much as all others.
+    """
+
+    discretisation: Discretisation = eqx.field(static=True)
+    nodes: Nodes = eqx.field(static=True)
+    preconditioner: Preconditioner
+    steps: int = eqx.field(static=True)
+    iterations: int = eqx.field(static=True)
+    forcing: float = eqx.field(static=True, default=1e-3)
+    tolerance: float = eqx.field(static=True, default=1e-4)
+
+    def __call__(self, inputs: Mapping[str, Functions], start: Float[Array, "functions fields *_"]) -> Corrected:
+        """Coefficients that nearly solve the tested equations.
+
+        **Arguments:**
+
+        - `inputs`: the functions, derived ones included.
+        - `start`: a guess, for instance the network's; a function whose lift is nearer to its solution starts there.
+        """
+        start = self._nearer(inputs, start)
+        norms = solution_norms(self.discretisation, inputs, self.nodes, start)
+        first = Corrected(start, jnp.full(len(start), jnp.inf, start.dtype), norms, jnp.zeros(len(start), bool))
+
+        def unfinished(carry: tuple[Array, Corrected]) -> Array:
+            done, corrected = carry
+            late = jnp.mean(corrected.change > self.tolerance) > 0.1
+            return (done < self.steps) & (late | jnp.any(corrected.change > LAGGING * self.tolerance))
+
+        def improve(carry: tuple[Array, Corrected]) -> tuple[Array, Corrected]:
+            done, corrected = carry
+            c, moved, norms = newton_step(
+                self.discretisation,
+                self.nodes,
+                inputs,
+                corrected.coefficients,
+                None,
+                self.preconditioner,
+                self.forcing,
+                self.iterations,
+            )
+            change = moved / jnp.maximum(norms, jnp.finfo(norms.dtype).tiny)
+            finite = jnp.isfinite(change) & jnp.all(jnp.isfinite(c), axis=tuple(range(1, c.ndim)))
+            change = jnp.where(finite, change, jnp.inf)
+            return done + 1, Corrected(c, change, norms, change <= LAGGING * self.tolerance)
+
+        return jax.lax.while_loop(unfinished, improve, (jnp.asarray(0), first))[1]
+
+    def _nearer(self, inputs: Any, start: Array) -> Array:
+        """Of the guess and of zero, for each function, that of smaller |P^-1 G|."""
+        tested = TestedResiduals(self.discretisation, self.nodes, inputs, len(start))
+
+        def size(c: Array) -> Array:
+            return jnp.linalg.norm(self.preconditioner(tested, tested(c)).reshape(len(c), -1), axis=1)
+
+        better = size(start) < size(jnp.zeros_like(start))
+        return jnp.where(better.reshape(-1, *(1,) * (start.ndim - 1)), start, 0.0)
+
+
+def make_corrector(
+    problem: Problem,
+    discretisation: Discretisation,
+    nodes: Nodes,
+    key: Any,
+    *,
+    steps: int,
+    iterations: int,
+    tolerance: float,
+) -> Corrector:
+    """A corrector whose preconditioner is the Jacobian averaged over sampled functions at their solutions; these come
+    from one that is averaged at their lifts."""
+    dtype = jnp.result_type(float)
+    inputs = jax.jit(lambda key: problem.sample(key, SAMPLED))(key)
+    count = SAMPLED if problem.inputs else 1
+
+    def averaged(c: Array) -> Corrector:
+        with double_precision():
+            functions = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), inputs)
+            preconditioner = make_preconditioner(discretisation, nodes, functions, jnp.asarray(c, float))
+        preconditioner = jax.tree.map(lambda array: array.astype(dtype), preconditioner)
+        return Corrector(discretisation, nodes, preconditioner, steps, iterations, tolerance=tolerance)
+
+    lift = jnp.zeros((count, *discretisation.coefficient_shape()))
+    corrected = eqx.filter_jit(averaged(lift))(inputs, lift)
+    solved = corrected.solved.reshape(-1, *(1,) * (lift.ndim - 1))
+    return averaged(jnp.where(solved, corrected.coefficients, 0.0))

@@ -1,0 +1,78 @@
+"""What every kind of training step shares: parameters, an optimizer, and many steps in one dispatch."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from ..equations.terms import Term
+from ..nn.fixed import trainable
+from ..nn.model import OperatorNetwork
+from .config import TrainConfig
+from .optimizers import make_optimizer, make_schedule
+from .state import Record, TrainState
+
+
+class AbstractStep(abc.ABC):
+    """The training step of a model under a configuration.
+
+    Functions and points follow from the seed and the number of the step alone, so a run that goes on from a checkpoint
+    sees what the uninterrupted one would have seen. A step whose gradient is not finite is not applied.
+    """
+
+    terms: tuple[Term, ...]
+    """The residuals whose losses a step reports."""
+
+    def __init__(self, model: OperatorNetwork, config: TrainConfig, slab: int, key: PRNGKeyArray) -> None:
+        self.config, self.slab, self.key = config, slab, key
+        self.problem = model.problem
+        self.optimizer = _optimizer(config)
+        self.trained, self.frozen = eqx.partition(model, trainable(model))
+
+    @abc.abstractmethod
+    def start(self) -> TrainState:
+        """The state before the first step."""
+
+    @abc.abstractmethod
+    def run(self, state: TrainState, steps: Int[Array, ""] | int) -> tuple[TrainState, Record]:
+        """The state after `steps` steps, and what they report, in one dispatch; their number is not compiled in."""
+
+    @abc.abstractmethod
+    def compile(self) -> Any:
+        """The compiled program of `run`; a run that follows need not compile again."""
+
+    def memory(self) -> int:
+        """Bytes that a step needs besides its state, as the compiler says: asking compiles it, a matter of seconds."""
+        return self.compile().compiled.memory_analysis().temp_size_in_bytes
+
+    def model(self, state: TrainState) -> OperatorNetwork:
+        """The model with the parameters of a state."""
+        return eqx.combine(state.parameters, self.frozen)
+
+    def descend(
+        self, state: TrainState, loss: Float[Array, ""], gradient: PyTree
+    ) -> tuple[PyTree, PyTree, Bool[Array, ""]]:
+        """Parameters and optimizer after an update, and whether it was finite."""
+        updates, optimizer = self.optimizer.update(gradient, state.optimizer, state.parameters)
+        updates = jax.tree.map(lambda u: state.rate * u, updates)
+        finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(updates))
+        return optax.apply_updates(state.parameters, updates), optimizer, finite
+
+    def kept(self, new: TrainState, old: TrainState, finite: Bool[Array, ""]) -> TrainState:
+        """The new state, or the old one if the update was not finite; one step later in both cases."""
+        kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, old)
+        return eqx.tree_at(lambda s: s.step, kept, old.step + 1)
+
+
+def _optimizer(config: TrainConfig) -> optax.GradientTransformation:
+    settings = config.optimizer
+    options = dict(settings.schedule_options)
+    if settings.schedule == "cosine":
+        options.setdefault("steps", config.steps)
+    schedule = make_schedule(settings.schedule, rate=settings.rate, **options)
+    optimizer = make_optimizer(settings.name, schedule, **settings.options)
+    return optax.chain(optax.clip_by_global_norm(settings.clip), optimizer) if settings.clip else optimizer
