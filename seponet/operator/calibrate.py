@@ -71,6 +71,8 @@ def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration
         raise NotCalibrated(f"{type(problem).__name__} has no inputs, so there is only one function to calibrate on")
     if functions < FEWEST:
         raise NotCalibrated(f"a calibration needs at least {FEWEST} functions; got {functions}")
+    if model.coefficient_shape()[0] != len(problem.fields):
+        raise NotCalibrated("its fields are derivatives of potentials, which the library's own solver does not have")
     keys = jax.random.split(jax.random.key(SEED), 3)
     with jax.enable_x64(False):
         samples = [problem.sample(key, n) for key, n in zip(keys, (functions, SAMPLE, SAMPLE), strict=True)]
@@ -202,8 +204,6 @@ def newton_step(
 def _resolved(model: OperatorNetwork, inputs: Mapping[str, Functions]) -> Discretisation:
     """A first basis for a model whose basis functions are no classical ones: what its problem needs."""
     problem = model.problem
-    if model.coefficient_shape()[0] != len(problem.fields):
-        raise NotCalibrated("its fields are derivatives of potentials, which the library's own solver does not have")
     few = {name: f[:8] for name, f in inputs.items()}
     try:
         resolution = resolve(problem, few, RESOLUTION, exact=model.exact, largest=LARGEST)

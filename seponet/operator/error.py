@@ -84,7 +84,7 @@ class ErrorEstimator:
             if calibration is None:
                 coefficients = network_coefficients(self.model, dict(inputs))
                 nothing = np.full(count, np.nan)
-                return Estimate(self._by_newton(inputs, coefficients), nothing, nothing, nothing), coefficients  # pyright: ignore[reportArgumentType]
+                return Estimate(self._by_newton(inputs, coefficients), nothing, nothing, nothing), coefficients
             points = math.prod(n for _, n in calibration.nodes)
             held = calibration.sketch.dtype.itemsize * (24 * points + calibration.sketch.shape[1])
             batch = int(np.clip(memory // held, 1, count))
@@ -102,7 +102,7 @@ class ErrorEstimator:
                 size = self._by_newton(inputs, coefficients)
             elif np.any(outside > 1):
                 size = self._again(inputs, coefficients, size, np.flatnonzero(outside > 1))
-            return scaled(calibration.ratios(level), size, outside), coefficients  # pyright: ignore[reportArgumentType]
+            return scaled(calibration.ratios(level), size, outside), coefficients
 
     def base(self) -> Discretisation:
         """The basis that corrections start in: the operator's own, or the one that it was calibrated with."""

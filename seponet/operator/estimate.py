@@ -18,7 +18,7 @@ found.score <= 1                                         # inside of what was ca
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -36,6 +36,10 @@ from .input_range import InputRange, score
 
 LEVELS = ("fast", "solve")
 """How an error is estimated: by preconditioned residuals, or by a Newton step in the larger basis."""
+
+
+Numbers = Float[Array | np.ndarray, " functions"]
+"""One for each function; JAX's in a traced program, NumPy's in a report."""
 
 
 class Ratios(eqx.Module):
@@ -103,6 +107,18 @@ class Calibration(eqx.Module):
         """The mean relative L2 error of the functions that were solved."""
         return float(np.mean(np.asarray(self.truths)))
 
+    def report(self) -> dict[str, Any]:
+        """What a report says of it: plain numbers."""
+        ratios = self.ratios(self.level)
+        return {
+            "level": self.level,
+            "functions": len(self.truths),
+            "tried": self.functions,
+            "relative_l2_mean": self.error,
+            "upper_90": ratios.upper_90 / ratios.median,
+            "upper_95": ratios.upper_95 / ratios.median,
+        }
+
 
 class Estimate(NamedTuple):
     """Estimated relative L2 errors of some functions, all fields together.
@@ -112,10 +128,10 @@ class Estimate(NamedTuple):
     - `score`: how far the input lies outside of these: at most one is inside.
     """
 
-    error: Float[Array, " functions"]
-    upper_90: Float[Array, " functions"]
-    upper_95: Float[Array, " functions"]
-    score: Float[Array, " functions"]
+    error: Numbers
+    upper_90: Numbers
+    upper_95: Numbers
+    score: Numbers
 
 
 def estimate(model: OperatorNetwork, calibration: Calibration, sensor_values: Mapping[str, Array]) -> Estimate:
@@ -142,7 +158,7 @@ def larger_basis(model: OperatorNetwork, calibration: Calibration) -> Discretisa
     return Discretisation(model.problem, model.exact, calibration.ranks, calibration.smoothed)
 
 
-def scaled(ratios: Ratios, size: Float[Array, " functions"], outside: Float[Array, " functions"]) -> Estimate:
+def scaled(ratios: Ratios, size: Numbers, outside: Numbers) -> Estimate:
     """The estimate that belongs to an uncalibrated one."""
     return Estimate(ratios.median * size, ratios.upper_90 * size, ratios.upper_95 * size, outside)
 

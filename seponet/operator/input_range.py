@@ -59,7 +59,7 @@ class InputRange(eqx.Module):
         distances = np.asarray(self._distances(values))
         if not len(self.components):
             numbers = distances.reshape(len(distances), -1, np.asarray(values).reshape(len(values), -1).shape[1])
-            return [self._explain_number(i) for i in np.argmax(numbers.max(axis=1), axis=1)]
+            return [self._explain_number(int(i)) for i in np.argmax(numbers.max(axis=1), axis=1)]
         features = np.asarray(self.features(values))
         total, beyond = np.asarray(self.middle + self.width)[-2:]
         told: list[str] = []

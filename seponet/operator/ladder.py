@@ -101,7 +101,7 @@ class Climbed:
     - `seconds`: what each has taken, an equal part of what was computed together.
     """
 
-    parts: Sequence[tuple[Int[np.ndarray, " rows"], Level]]
+    parts: Sequence[tuple[Int[np.ndarray, " _"], Level]]
     errors: Float64[np.ndarray, " functions"]
     steps: Int[np.ndarray, " functions"]
     moved: Float64[np.ndarray, " functions"]

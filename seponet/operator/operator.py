@@ -163,6 +163,10 @@ class Operator:
             )
         return self._errors(inputs, count, level, memory)[0]
 
+    def check_error(self) -> None:
+        """A `ValueError` with the reason if `error` can't say anything about this operator."""
+        self._estimator.base()
+
     def calibrate(self, functions: int = FUNCTIONS) -> "Operator":
         """The same operator with calibrated error estimates: what `train` does at its end.
 
@@ -255,7 +259,7 @@ class Operator:
         """
         return self.compile(derivative=derivative, field=field, points=points, **coordinates).evaluate(values)
 
-    def advance(self, u: Any = None, *, residual: bool = False, **coordinates: Any) -> xr.Dataset:
+    def advance(self, u: Any = None, *, residual: bool = False, error: bool = False, **coordinates: Any) -> xr.Dataset:
         """The solution beyond the window of time that the model was trained on, by as many windows as it takes.
 
         The state at the end of each window is the input of the next (`rollout.py`). A Dataset of all fields, and with
@@ -266,9 +270,11 @@ class Operator:
 
         - `u`: the inputs.
         - `residual`: whether to judge every window.
+        - `error`: whether to estimate the error of every window, those of earlier ones carried along: `error`,
+            `upper_90`, `upper_95` and `inside`, (function, window).
         - `coordinates`: for each axis an array, or a number; times may lie beyond the window.
         """
-        return roll_out(self, u, coordinates, residual)
+        return roll_out(self, u, coordinates, residual, error)
 
     def residual(self, u: Any = None, *, nodes: Mapping[str, int] | None = None, memory: int = MEMORY) -> xr.Dataset:
         """The root mean square of each equation and soft condition, for each function: no reference is needed.
