@@ -87,7 +87,7 @@ def _tailored(testset: TestSet, inputs: Mapping[str, Functions], error: float) -
         began = time.perf_counter()
         try:
             solution = _solved(problem, inputs, points, resolution)
-        except ValueError:
+        except (ValueError, ArithmeticError):  # too coarse for this solver
             break
         first = time.perf_counter() - began
         if halved or finest is None:
@@ -116,7 +116,10 @@ def _own(operator: Operator, inputs: Mapping[str, Functions], error: float) -> d
     """The library's own discretisation at the tolerance, without the search for it."""
     problem, exact = operator.problem, operator.model.exact
     tolerance = float(np.clip(error, 1e-6, 0.5))
-    chosen = resolve(problem, inputs, tolerance, exact=exact)
+    try:
+        chosen = resolve(problem, inputs, tolerance, exact=exact)
+    except ValueError:  # nothing to solve in, for instance as many soft conditions as functions
+        return {}
     if not chosen.reached:
         return {}
     with double_precision():

@@ -76,9 +76,13 @@ class ErrorEstimator:
             return "solve"
         return level or self.calibration.level
 
-    def estimate(self, inputs: Inputs, count: int, level: str, memory: int) -> tuple[Estimate, Array]:
+    def estimate(
+        self, inputs: Inputs, count: int, level: str, memory: int, finer: bool = True
+    ) -> tuple[Estimate, Array]:
         """The estimates of a level, as NumPy arrays; those of an operator without a calibration have no upper values
-        (NaN) and no score. And the coefficients of the predictions, which were computed on the way."""
+        (NaN) and no score. And the coefficients of the predictions, which were computed on the way.
+
+        `finer` looks at inputs outside once more, on a quadrature that resolves them."""
         calibration = self.calibration
         with in_precision_of(self.model):
             if calibration is None:
@@ -100,7 +104,7 @@ class ErrorEstimator:
             size, outside = np.asarray(sizes, np.float64), np.asarray(outside, np.float64)
             if level == "solve":
                 size = self._by_newton(inputs, coefficients)
-            elif np.any(outside > 1):
+            elif finer and np.any(outside > 1):
                 size = self._again(inputs, coefficients, size, np.flatnonzero(outside > 1))
             return scaled(calibration.ratios(level), size, outside), coefficients
 

@@ -116,8 +116,8 @@ class Operator:
         - `derivative`: one name like `"s_x"`, or several; by default the fields themselves.
         - `field`: one of several fields.
         - `points`: take the coordinates as those of scattered points, with dimensions (function, point).
-        - `error`: whether the estimated error of each function (see `error`) is to be among the coordinates: `error`,
-            `upper_95` and `inside`.
+        - `error`: whether the estimated error of each function (see `error`, which looks at inputs outside once more,
+            on a finer grid) is to be among the coordinates: `error`, `upper_95` and `inside`.
         - `memory`: the working memory in bytes, approximately and without the result.
         - `coordinates`: for each axis an array, or a number.
         """
@@ -126,7 +126,7 @@ class Operator:
             return evaluator(u)
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
-            errors, coefficients = self._errors(inputs, count, None, memory)
+            errors, coefficients = self._errors(inputs, count, None, memory, finer=False)
             predicted = evaluator.label(evaluator.compute(inputs, count or 1, coefficients), count)
         return with_errors(predicted, errors)
 
@@ -192,10 +192,10 @@ class Operator:
     ) -> xr.DataArray | xr.Dataset:
         """The solution to a tolerance: the network's where that is enough, corrected where it is not.
 
-        The network's answer is accepted on its calibrated error alone, and never for an input outside of what was
-        calibrated. The others are corrected by Newton's method in the operator's basis and then in larger ones, and
-        accepted on the difference of two of these. What is not reached is said: by the error, the attribute `reason`
-        and a warning.
+        The network's answer is accepted on its calibrated error alone, and for an input outside of what was calibrated
+        only with a wide margin. The others are corrected by Newton's method in the operator's basis and then in larger
+        ones, and accepted on the difference of two of these. What is not reached is said: by the error, the attribute
+        `reason` and a warning.
 
         **Arguments:**
 
@@ -382,11 +382,11 @@ class Operator:
         return self.problem.complete(inputs), count
 
     def _errors(
-        self, inputs: dict[str, Functions], count: int | None, level: str | None, memory: int
+        self, inputs: dict[str, Functions], count: int | None, level: str | None, memory: int, finer: bool = True
     ) -> tuple[xr.Dataset, Array]:
         """Estimates, and the coefficients that were computed for them."""
         level = self._estimator.choose_level(level)
-        found, coefficients = self._estimator.estimate(inputs, count or 1, level, memory)
+        found, coefficients = self._estimator.estimate(inputs, count or 1, level, memory, finer)
         note = self._estimator.note(found, inputs)
         if note:
             logger.warning("%s", note)

@@ -29,6 +29,9 @@ DONE = ("network", "corrected", "larger basis", "not reached")
 """What was done for a function: nothing, as its calibrated error is small enough; Newton's method in the operator's
 basis, confirmed by the next larger one; Newton's method in still larger ones; and all of that in vain."""
 
+MARGIN = 3.0
+"""By how much the calibrated error of an input outside, times its score, has to be below the tolerance."""
+
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
@@ -120,10 +123,10 @@ def solve_to(
         climbed = climb(Ladder(base, needs), functions, start, rtol)
     reached = climbed.errors <= rtol
     # A correction that is worth less than the network's own answer is left out.
-    better = climbed.errors < errors[rest]
+    better = reached | (climbed.errors < errors[rest])
     parts = [(rest[rows[better[rows]]], part(level, better[rows])) for rows, level in climbed.parts]
     done[rest] = np.where(reached, np.where(climbed.steps > 1, 2, 1), 3)
-    errors[rest] = np.minimum(climbed.errors, errors[rest])
+    errors[rest] = np.where(better, climbed.errors, np.maximum(errors[rest], rtol * (1 + 1e-9)))
     seconds[rest] += climbed.seconds + prepared
     reason = "" if np.all(reached) else _reason(rest[~reached], climbed.errors[~reached], needs, rtol)
     return Corrected(done, errors, [(rows, level) for rows, level in parts if len(rows)], seconds, rtol, reason)
@@ -132,15 +135,16 @@ def solve_to(
 def _accept(
     estimator: ErrorEstimator, inputs: Mapping[str, Functions], count: int, rtol: float, memory: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The upper values of the network's errors (infinite outside of what was calibrated), and where they are enough."""
+    """The upper values of the network's errors, and where they are enough."""
     calibration = estimator.calibration
     if calibration is None:
         return np.full(count, np.inf), np.zeros(count, bool)
     found, _ = estimator.estimate(inputs, count, "fast", memory)
     inside = np.asarray(found.score) <= 1
-    # More than 95% of what is claimed shall hold.
+    # More than 95% of what is claimed shall hold, and an input outside needs a margin that grows with the distance.
     certain = np.asarray(found.error) * calibration.fast.certain / calibration.fast.median
-    return np.where(inside, np.asarray(found.upper_95), np.inf), inside & (certain <= rtol)
+    certain = certain * np.where(inside, 1.0, MARGIN * np.asarray(found.score))
+    return np.where(inside, np.asarray(found.upper_95), certain), certain <= rtol
 
 
 def _reason(rows: np.ndarray, errors: np.ndarray, needs: list[Bandwidth], rtol: float) -> str:
