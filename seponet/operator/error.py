@@ -32,7 +32,7 @@ from .calibrate import (
 from .estimate import LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
 from .evaluator import CompiledEvaluator
 from .gauss_newton import to_double
-from .input_range import score
+from .input_range import InputRange, score
 from .ladder import GROWTH, padded, resized
 from .nodes import rounded
 
@@ -184,9 +184,14 @@ class ErrorEstimator:
         if not len(outside):
             return ""
         with in_precision_of(self.model):
-            seen = self.model.encode({name: f[outside] for name, f in inputs.items()})
-            by_input = [(of.score(seen[of.name]), of.explain(seen[of.name])) for of in self.calibration.ranges]
-        worst = np.argmax([np.asarray(scores) for scores, _ in by_input], axis=0)
+            part = {name: f[padded(outside)] for name, f in inputs.items()}
+            ranges, count = self.calibration.ranges, len(outside)
+            compared = _compared(self.model, ranges, part)
+        by_input = [
+            (np.asarray(scores)[:count], of.explain(np.asarray(features)[:count]))
+            for of, (scores, features) in zip(ranges, compared, strict=True)
+        ]
+        worst = np.argmax([scores for scores, _ in by_input], axis=0)
         by_text: dict[str, list[int]] = {}
         for i, row in enumerate(outside.tolist()):
             by_text.setdefault(by_input[worst[i]][1][i], []).append(row)
@@ -259,6 +264,15 @@ def describe_calibration(calibration: Calibration) -> str:
         f"90% of the errors are below {ratios.upper_90 / ratios.median:.2g} times the estimate, 95% below "
         f"{ratios.upper_95 / ratios.median:.2g} times"
     )
+
+
+@eqx.filter_jit
+def _compared(
+    model: OperatorNetwork, ranges: tuple[InputRange, ...], inputs: dict[str, Functions]
+) -> list[tuple[Array, Array]]:
+    """For each input the scores, and the features that they are made of."""
+    seen = model.encode(inputs)
+    return [(of.score(seen[of.name]), of.features(seen[of.name])) for of in ranges]
 
 
 @eqx.filter_jit

@@ -54,14 +54,14 @@ class InputRange(eqx.Module):
         """How far outside each function lies: at most one is inside. A pure function, which may be traced."""
         return jnp.max(self._distances(values), axis=1) / self.limit
 
-    def explain(self, values: Float[Array, "functions *_"]) -> list[str]:
+    def explain(self, features: Float[np.ndarray, "functions features"]) -> list[str]:
         """For each function what is most unusual about it, in words."""
-        distances = np.asarray(self._distances(values))
+        middle, width = np.asarray(self.middle), np.asarray(self.width)
+        distances = np.abs(features - middle) / width
         if not len(self.components):
-            numbers = distances.reshape(len(distances), -1, np.asarray(values).reshape(len(values), -1).shape[1])
+            numbers = distances.reshape(len(distances), -1, self.mean.shape[0])
             return [self._explain_number(int(i)) for i in np.argmax(numbers.max(axis=1), axis=1)]
-        features = np.asarray(self.features(values))
-        total, beyond = np.asarray(self.middle + self.width)[-2:]
+        total, beyond = (middle + width)[-2:]
         told: list[str] = []
         for row, of_row in zip(features, distances, strict=True):
             rough, large = row[-1] / max(beyond, 1e-300), row[-2] / total
