@@ -3,7 +3,9 @@
 import gc
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     # A folder of this session's: suites that run at the same time, and the user's own test sets, are left alone.
@@ -31,6 +33,17 @@ DONE = pytest.StashKey[int]()
 """How many tests a process has run."""
 
 SLOW = {line for line in (Path(__file__).parent / "slow.txt").read_text().splitlines() if not line.startswith("#")}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def calibrated() -> Iterator[Any]:
+    """Trainings of tests end without a calibration, which takes longer than they do; given is what would do it."""
+    from seponet.runs import train
+
+    real = train._calibrated
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "_calibrated", lambda operator, _functions: (operator, {}))
+        yield real
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

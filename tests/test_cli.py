@@ -73,8 +73,10 @@ class Command:
         (folder / "tiny.toml").write_text(RECIPE)
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        # As in `conftest.py`: a calibration takes longer than these trainings.
+        without = ("--calibration", "0") if arguments[0] == "train" else ()
         return subprocess.run(
-            [sys.executable, "-m", "seponet", *arguments],
+            [sys.executable, "-m", "seponet", *arguments, *without],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -90,7 +92,17 @@ def seponet(environment, tmp_path_factory):
 
 def start_long(seponet, environment, *arguments: str) -> subprocess.Popen[str]:
     """A training in a process group of its own, with thousands of steps to go."""
-    command = [sys.executable, "-m", "seponet", "train", *arguments, "--set", "train.steps=10000000"]
+    command = [
+        sys.executable,
+        "-m",
+        "seponet",
+        "train",
+        *arguments,
+        "--set",
+        "train.steps=10000000",
+        "--calibration",
+        "0",
+    ]
     pipes = {"stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=seponet.folder, env=environment, start_new_session=True, **pipes)
 

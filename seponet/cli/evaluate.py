@@ -6,6 +6,7 @@ from typing import Any
 
 from .._precision import in_precision_of
 from .._text import percent, plain, show_bytes, show_duration
+from ..evaluation.break_even import break_even, describe_break_even
 from ..evaluation.report import evaluation_report
 from ..operator.operator import Operator, load
 from ..problems.published import paper_figure
@@ -19,6 +20,7 @@ def evaluate_command(arguments: Namespace) -> int:
     operator = load(folder.path)
     with in_precision_of(operator.model), progress_bar("solving the test functions", arguments.json) as progress:
         errors = evaluation_report(operator, arguments.functions, arguments.reference, progress)
+    errors |= break_even({**folder.read_report(), **errors})
     if arguments.write:
         folder.add_to_report(plain(errors))
     report = {**folder.read_report(), **errors}
@@ -48,6 +50,9 @@ def show_report(operator: Operator, report: Mapping[str, Any]) -> None:
             write_line(f"reference: own discretisation, error {percent(error)}")
         elif error is not None:
             write_line(f"The reference is converged: its own error is about {100 * error:.2g}%.")
+        paid = describe_break_even(report)
+        if paid:
+            write_line(f"Training has paid for itself after {paid}")
     elif operator.problem.inputs:
         write_line("The reference could not be computed, so there are residuals only.")
     else:

@@ -34,6 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
             "seponet predict runs/burgers-quick --input u.npy --output s.nc",
             "seponet train my_pde.py:KdV --set train.steps=1000",
             "seponet solve my_pde.py:KdV --input u.npy --tolerance 1e-4 --output s.nc",
+            "seponet solve runs/burgers-quick --input u.npy --tolerance 1e-4 --output s.nc",
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -81,6 +82,13 @@ def _train(commands: Any) -> None:
     )
     command.add_argument("--quiet", action="store_true", help="show nothing but errors and the result")
     command.add_argument("--no-figures", action="store_true", help="make no pictures")
+    command.add_argument(
+        "--calibration",
+        type=int,
+        default=50,
+        metavar="N",
+        help="fresh functions to solve at the end, to calibrate the error estimates; 0 skips it (default: 50)",
+    )
     _functions(command, "test functions to evaluate on; 0 skips it")
 
 
@@ -123,17 +131,20 @@ def _predict(commands: Any) -> None:
     )
     _run(command)
     _files(command)
+    command.add_argument("--no-error", action="store_true", help="do not estimate the errors")
 
 
 def _solve(commands: Any) -> None:
     command = _add(
         commands,
         "solve",
-        "solve for given input functions without a network, to a tolerance; exit code 3 if it is not reached for all",
+        "solve for given input functions to a tolerance: without a network, or by a run's operator and corrections of "
+        "what is not accurate enough; exit code 3 if it is not reached for all",
         "seponet solve burgers --input u.npy --tolerance 1e-4 --output s.nc",
+        "seponet solve runs/burgers-quick --input u.npy --tolerance 1e-4 --output s.nc",
         "seponet solve my_pde.py:KdV --input u.csv --output s.nc --grid t=101,x=256 --set constants.delta=0.02",
     )
-    command.add_argument("problem", metavar="PROBLEM", help=PROBLEM)
+    command.add_argument("problem", metavar="PROBLEM | RUN", help=f"{PROBLEM}; or the folder of a run")
     _files(command)
     command.add_argument("--overwrite", action="store_true", help="replace --output if it exists")
     command.add_argument(

@@ -3,13 +3,20 @@
 from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
+import xarray as xr
+
 from .._precision import in_precision_of
+from .._text import percent
 from ..evaluation.report import summarise_residuals
-from ..operator.operator import load
+from ..operator.operator import Operator, load
 from ..runs.folder import RunFolder
 from .evaluate import show_residuals
 from .files import check_output, grid_points, read_input_files, write_fields
-from .output import write_line
+from .output import write_line, write_table
+
+ROWS = 20
+"""The most functions that the table lists."""
 
 
 def predict_command(arguments: Namespace) -> int:
@@ -18,10 +25,35 @@ def predict_command(arguments: Namespace) -> int:
     operator = load(folder.path)
     with in_precision_of(operator.model):
         inputs = read_input_files(operator.problem, arguments.input, output)
-        predicted = operator.predict(inputs, **grid_points(operator.problem, arguments.grid))
+        reason = "" if arguments.no_error else _no_estimate(operator)
+        estimated = not (reason or arguments.no_error)
+        predicted = operator.predict(inputs, error=estimated, **grid_points(operator.problem, arguments.grid))
         residuals = summarise_residuals(operator.residual(inputs))
     write_fields(predicted, output)
     shape = ", ".join(f"{name} {size}" for name, size in predicted.sizes.items())
     write_line(f"{output}: {shape}")
+    if estimated:
+        show_errors(predicted)
+    elif reason:
+        write_line(f"There are no error estimates: {reason}")
     show_residuals(residuals)
     return 0
+
+
+def show_errors(predicted: xr.DataArray | xr.Dataset) -> None:
+    """Function by function, or those with the largest errors if there are many."""
+    errors, upper, inside = (np.atleast_1d(predicted[name].to_numpy()) for name in ("error", "upper_95", "inside"))
+    shown = range(len(errors)) if len(errors) <= ROWS else np.argsort(-errors)[:ROWS]
+    places = np.where(inside, "inside", np.where(np.isnan(upper), "not calibrated", "outside"))
+    rows = [[str(i), percent(float(errors[i])), percent(float(upper[i])), str(places[i])] for i in shown]
+    more = f": the {ROWS} largest of {len(errors)}" if len(errors) > ROWS else ""
+    write_table(f"Estimated relative L2 errors{more}", ["function", "estimate", "95% below", "calibrated inputs"], rows)
+
+
+def _no_estimate(operator: Operator) -> str:
+    """Why errors can't be estimated; empty if they can."""
+    try:
+        operator.check_error()
+    except ValueError as error:
+        return str(error)
+    return ""

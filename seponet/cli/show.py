@@ -10,7 +10,9 @@ import jax
 
 from .._text import show_duration
 from ..equations.problem import Problem
+from ..evaluation.break_even import describe_break_even
 from ..nn.fixed import trainable
+from ..operator.error import describe_calibration
 from ..operator.operator import load
 from ..problems import PROBLEMS
 from ..problems.published import paper_figure
@@ -72,6 +74,11 @@ def info_command(arguments: Namespace) -> int:
         rows += [["training time", show_duration(report["training_seconds"])]]
     if "relative_l2_mean" in report:
         rows += [["relative L2 error", f"{100 * report['relative_l2_mean']:.3g}% over {report['functions']} functions"]]
+    if facts["calibration"]:
+        rows += [["error estimates", facts["calibration"]]]
+    paid = describe_break_even(report)
+    if paid:
+        rows += [["paid for itself after", paid]]
     if facts["parameters"] is not None:
         rows += [["parameters", str(facts["parameters"])]]
     write_table(str(folder.path), None, rows)
@@ -114,9 +121,15 @@ def _inspect(folder: RunFolder) -> dict[str, Any]:
     config = RunConfig.read(folder.config).to_dict() if folder.config.exists() else {}
     report, last = folder.read_report(), folder.last_metrics()
     trained = folder.operator.exists() or not config
-    parameters = None
+    parameters, calibration = None, ""
     if trained:
-        model = load(folder.path).model
+        operator = load(folder.path)
+        model = operator.model
+        if operator.calibration is not None:
+            calibration = describe_calibration(operator.calibration)
+        else:
+            reason = report.get("calibration", {}).get("reason")
+            calibration = f"not calibrated{f': {reason}' if reason else ''}"
         parameters = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
     steps = config.get("train", {}).get("steps")
     complete = trained and (steps is None or report.get("steps", 0) >= steps)
@@ -125,6 +138,7 @@ def _inspect(folder: RunFolder) -> dict[str, Any]:
         "path": str(folder.path),
         "state": state,
         "parameters": parameters,
+        "calibration": calibration,
         "config": config,
         "last": last,
         "report": report,

@@ -26,6 +26,7 @@ def train_command(arguments: Namespace) -> int:
             overwrite=arguments.overwrite,
             budget=arguments.budget,
             functions=arguments.functions,
+            calibration=arguments.calibration,
             figures=not arguments.no_figures,
             quiet=arguments.quiet,
         )

@@ -181,7 +181,8 @@ class _Solver:
         for step in range(steps):
             c, moved, norm = newton_step(self.discretisation, self.nodes, self.inputs, c, target, preconditioner)
             norms = np.asarray(norm)
-            change = np.asarray(moved) / np.maximum(norms, 1e-300)
+            with np.errstate(invalid="ignore", over="ignore"):  # iterations that diverge are told as infinite
+                change = np.asarray(moved) / np.maximum(norms, 1e-300)
             change = np.where(np.isfinite(change), change, np.inf)
             converged = change <= tolerance
             if np.all(converged):

@@ -11,6 +11,7 @@ from .._machine import git_commit, machine, peak_memory_bytes, versions
 from ..nn.fixed import trainable
 from ..operator.operator import Operator
 from ..training.loop import TrainingResult
+from .break_even import solver_costs
 from .errors import measure
 from .testset import Kind, draw_functions, find_testset
 
@@ -40,7 +41,7 @@ def evaluation_report(
     kind: Kind = "converged",
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Errors and residuals over unseen functions; residuals alone if there is no reference (see `find_testset`).
+    """Errors, costs and residuals over unseen functions; residuals alone if there is no reference (see `find_testset`).
 
     **Arguments:**
 
@@ -56,6 +57,7 @@ def evaluation_report(
         errors = measure(operator.model, testset)
         inputs = testset.inputs
         report |= {"reference": testset.kind, "reference_error": testset.own_error, **errors.summary()}
+        report |= solver_costs(operator, testset, report["relative_l2_mean"])
         report["per_function"] = {name: getattr(errors, name).tolist() for name in ("relative_l2", "rmse", "maximum")}
     else:
         inputs = draw_functions(problem, "test", functions) if problem.inputs else None

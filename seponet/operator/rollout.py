@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from .operator import Operator
 
 
-def roll_out(operator: Operator, u: Any, coordinates: Mapping[str, Any], residual: bool = False) -> xr.Dataset:
+def roll_out(
+    operator: Operator, u: Any, coordinates: Mapping[str, Any], residual: bool = False, error: bool = False
+) -> xr.Dataset:
     """The solution over as many windows of time as it takes; see `Operator.advance`.
 
     The state at the end of each window is the input of the next.
@@ -41,6 +43,7 @@ def roll_out(operator: Operator, u: Any, coordinates: Mapping[str, Any], residua
     last = int(window.max())
     parts: list[xr.Dataset] = []
     residuals: list[xr.Dataset] = []
+    errors: list[xr.Dataset] = []
     with in_precision_of(operator.model):
         inputs, count = operator.read_inputs(u)
         for i in range(last + 1):
@@ -52,6 +55,8 @@ def roll_out(operator: Operator, u: Any, coordinates: Mapping[str, Any], residua
                 parts.append(fields.assign_coords({time: times[in_window]}))
             if residual:
                 residuals.append(operator.residual(inputs))
+            if error:
+                errors.append(operator.error(inputs))
             if i < last:
                 inputs = advance_inputs(operator.model, inputs)
     # The windows are concatenated; the ranks of the times' windows bring back the order of the user's times.
@@ -60,8 +65,22 @@ def roll_out(operator: Operator, u: Any, coordinates: Mapping[str, Any], residua
     if residuals:
         table = xr.concat(residuals, "window").transpose("function", "window")
         solution = solution.merge(table.rename({name: f"residual {name}" for name in table.data_vars}))
+    if errors:
+        solution = solution.merge(_accumulated(xr.concat(errors, "window")))
     solution = solution if np.ndim(coordinates[time]) else solution.isel({time: 0})
     return solution if count is not None else solution.isel(function=0)
+
+
+def _accumulated(errors: xr.Dataset) -> xr.Dataset:
+    """The errors of all windows so far, relative to the solution, (function, window).
+
+    An error at the end of a window is handed on to the next one. It is taken to keep its part of the solution there,
+    neither damped nor amplified by the equation, so estimates are summed over windows: too much where the equation
+    forgets, too little where it is chaotic. A window whose input is outside leaves all later ones outside.
+    """
+    sums = errors[["error", "upper_90", "upper_95"]].cumsum("window")
+    inside = errors[["inside"]].astype(int).cumprod("window").astype(bool)
+    return sums.merge(inside).transpose("function", "window")
 
 
 @eqx.filter_jit

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import write_text
+from ..operator.estimate import Calibration
 from ..operator.saving import save_model
 from ..training.log import METRICS, read_history
 
@@ -98,5 +99,5 @@ class RunFolder:
         entries = read_history(self.path / METRICS)
         return entries[-1] if entries else {}
 
-    def save_operator(self, model: Any) -> None:
-        save_model(self.operator, model, overwrite=True)
+    def save_operator(self, model: Any, calibration: Calibration | None = None) -> None:
+        save_model(self.operator, model, overwrite=True, calibration=calibration)

@@ -14,10 +14,13 @@ from .._machine import available_memory, matmul_rate
 from .._precision import in_precision_of
 from .._text import parse_duration, plain, show_duration
 from ..equations.problem import Problem
+from ..evaluation.break_even import break_even
 from ..evaluation.errors import measure
 from ..evaluation.report import evaluation_report, training_report
 from ..evaluation.testset import find_testset
 from ..losses.supervised import Data
+from ..operator.calibrate import FUNCTIONS, NotCalibrated
+from ..operator.error import describe_calibration
 from ..operator.operator import Operator, load
 from ..operator.saving import describe
 from ..training.abstract_step import AbstractStep
@@ -47,6 +50,7 @@ def train(
     budget: float | str | None = None,
     data: Data | None = None,
     functions: int = 100,
+    calibration: int = FUNCTIONS,
     figures: bool = True,
     quiet: bool = False,
     set: Mapping[str, Any] | None = None,  # noqa: A002 - the name of the option on the command line
@@ -68,6 +72,7 @@ def train(
     - `budget`: seconds, or text like "5min", after which to stop.
     - `data`: supervised pairs to mix in.
     - `functions`: how many test functions the report in `out` is of; 0 leaves the evaluation out.
+    - `calibration`: how many fresh inputs are solved at the end to calibrate `Operator.error`; 0 leaves that out.
     - `figures`: whether pictures are drawn into `out`.
     - `quiet`: show nothing.
     - `set`: changes of the recipe and of the problem's constants: `{"train.steps": 300, "constants.nu": 0.02}`.
@@ -81,6 +86,7 @@ def train(
         budget=budget,
         data=data,
         functions=functions,
+        calibration=calibration,
         figures=figures,
         quiet=quiet,
     ).operator
@@ -111,6 +117,7 @@ def run(
     budget: float | str | None = None,
     data: Data | None = None,
     functions: int = 100,
+    calibration: int = FUNCTIONS,
     figures: bool = True,
     quiet: bool = False,
 ) -> Outcome:
@@ -124,13 +131,18 @@ def run(
         _check_saveable(config, out)
         if out is None:
             operator, trained = _train(config, None, False, seconds, data, quiet)
-            return Outcome(operator, trained)
+            return Outcome(_calibrated(operator, calibration)[0], trained)
         folder = RunFolder(out)
         folder.check_free(resume=resume, overwrite=overwrite)
         operator, trained = _train(config, folder, resume, seconds, data, quiet)
         if trained is not None and trained.end == "interrupt":
             # Whoever interrupts a run wants it to end.
             return Outcome(operator, trained, folder.read_report())
+        if operator.calibration is None and calibration > 0:
+            operator, told = _calibrated(operator, calibration)
+            if operator.calibration is not None:
+                folder.save_operator(operator.model, operator.calibration)
+            folder.add_to_report({"calibration": plain(told)})
         report = _evaluate(folder, operator, functions, quiet) if functions > 0 else folder.read_report()
         return Outcome(operator, trained, report, _draw(folder, operator) if figures else ())
 
@@ -166,6 +178,29 @@ def _train(
             head = {key: value for key, value in config.to_dict().items() if key not in ("model", "train")}
             folder.add_to_report(plain({**head, **training_report(trained)}))
     return Operator(trained.model), trained
+
+
+def _calibrated(operator: Operator, functions: int) -> tuple[Operator, dict[str, Any]]:
+    """The operator with calibrated error estimates, and what its report says of them; or as it is, with the reason.
+    Whatever goes wrong with them, the operator is trained."""
+    if functions <= 0:
+        return operator, {}
+    began = time.perf_counter()
+    try:
+        calibrated = operator.calibrate(functions)
+    except NotCalibrated as error:
+        logger.info("error estimates can't be calibrated: %s", error)
+        return operator, {"reason": str(error)}
+    except Exception as error:
+        logger.warning(
+            "the operator is trained, but its calibration failed: %s: %s (try operator.calibrate())",
+            type(error).__name__,
+            error,
+        )
+        return operator, {"reason": f"{type(error).__name__}: {error}"}
+    assert calibrated.calibration is not None
+    logger.info("%s", describe_calibration(calibrated.calibration))
+    return calibrated, {**calibrated.calibration.report(), "seconds": time.perf_counter() - began}
 
 
 def _messages(quiet: bool) -> AbstractContextManager[None]:
@@ -243,7 +278,7 @@ def _evaluate(folder: RunFolder, operator: Operator, functions: int, quiet: bool
         progress_bar("solving the test functions", quiet) as progress,
     ):
         errors = evaluation_report(operator, functions, "converged", progress)
-    return folder.add_to_report(plain(errors))
+    return folder.add_to_report(plain({**errors, **break_even({**folder.read_report(), **errors})}))
 
 
 def _draw(folder: RunFolder, operator: Operator) -> tuple[Path, ...]:
