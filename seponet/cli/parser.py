@@ -79,6 +79,7 @@ def _train(commands: Any) -> None:
     command.add_argument(
         "--budget", type=_duration, metavar="TIME", help="stop when the run has taken this long: 90s, 5min, 2h"
     )
+    _trust(command)
     command.add_argument("--quiet", action="store_true", help="show nothing but errors and the result")
     command.add_argument("--no-figures", action="store_true", help="make no pictures")
     _functions(command, "test functions to evaluate on; 0 skips it")
@@ -105,6 +106,7 @@ def _evaluate(commands: Any) -> None:
         "seponet evaluate runs/burgers-quick --reference paper --json",
     )
     _run(command)
+    _code(command)
     _functions(command, "test functions")
     _kind(command)
     command.add_argument("--write", action="store_true", help="put the result into the run's report.json")
@@ -122,6 +124,7 @@ def _predict(commands: Any) -> None:
         "seponet predict runs/mine --input u_and_nu.nc --output s.nc",
     )
     _run(command)
+    _code(command)
     _files(command)
 
 
@@ -147,6 +150,7 @@ def _solve(commands: Any) -> None:
 def _plot(commands: Any) -> None:
     command = _add(commands, "plot", "make the pictures of a run again", "seponet plot runs/burgers-quick")
     _run(command)
+    _code(command)
 
 
 def _reference(commands: Any) -> None:
@@ -197,6 +201,22 @@ def _add(commands: Any, name: str, purpose: str, *examples: str) -> argparse.Arg
 
 def _run(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", metavar="RUN", help="a run folder, or a folder that Operator.save wrote")
+
+
+def _code(command: argparse.ArgumentParser) -> None:
+    """What may be run of the code that a folder names."""
+    command.add_argument(
+        "--problem", dest="own", metavar="FILE:CLASS", help="the problem of the run, if it is not one of the package"
+    )
+    _trust(command)
+
+
+def _trust(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--trust",
+        action="store_true",
+        help="run the Python file that the run names; not needed for a file that you have trained with yourself",
+    )
 
 
 def _files(command: argparse.ArgumentParser) -> None:

@@ -5,20 +5,19 @@ from argparse import Namespace
 from dataclasses import asdict
 from typing import Any
 
-import equinox as eqx
-import jax
-
 from .._text import show_duration
 from ..equations.problem import Problem
-from ..nn.fixed import trainable
+from ..operator.description import count_parameters
 from ..operator.operator import load
+from ..operator.saving import read_description
 from ..problems import PROBLEMS
 from ..problems.published import paper_figure
-from ..runs.config import RunConfig
+from ..runs.config import read_config
 from ..runs.figures import plot_run
 from ..runs.folder import RunFolder
 from ..runs.recipes import recipes_of
 from ..training.recipe import Recipe, flat
+from .evaluate import own_problem
 from .output import write_json, write_line, write_table
 
 SYMBOLS = {
@@ -79,7 +78,8 @@ def info_command(arguments: Namespace) -> int:
 
 
 def plot_command(arguments: Namespace) -> int:
-    for path in plot_run(RunFolder(arguments.run), load(arguments.run)):
+    operator = load(arguments.run, problem=own_problem(arguments), trust=arguments.trust)
+    for path in plot_run(RunFolder(arguments.run), operator):
         write_line(str(path))
     return 0
 
@@ -111,13 +111,13 @@ def _error(figure: dict[str, Any] | None) -> str:
 def _inspect(folder: RunFolder) -> dict[str, Any]:
     if not folder.path.is_dir():
         raise ValueError(f"there is no run {folder.path}")
-    config = RunConfig.read(folder.config).to_dict() if folder.config.exists() else {}
+    # Nothing that a folder names is imported: what it says about itself is shown, and its arrays are counted.
+    config = read_config(folder.config) if folder.config.exists() else {}
     report, last = folder.read_report(), folder.last_metrics()
     trained = folder.operator.exists() or not config
     parameters = None
     if trained:
-        model = load(folder.path).model
-        parameters = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
+        parameters = count_parameters(read_description(folder.path)[0])
     steps = config.get("train", {}).get("steps")
     complete = trained and (steps is None or report.get("steps", 0) >= steps)
     state = "complete" if complete else f"stopped after {last.get('step', 0)} of {steps} steps"

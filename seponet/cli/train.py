@@ -5,6 +5,7 @@ import signal
 from argparse import Namespace
 from pathlib import Path
 
+from ..operator.trust import Trust
 from ..runs.config import RunConfig
 from ..runs.folder import RunFolder
 from ..runs.train import run
@@ -52,7 +53,7 @@ def _configure(arguments: Namespace) -> tuple[RunConfig, Path]:
         config = RunConfig.make(arguments.problem, recipe, arguments.seed or 0, changes)
     else:
         source = arguments.config or RunFolder(arguments.out).config
-        config = RunConfig.read(source, arguments.seed, changes)
+        config = RunConfig.read(source, arguments.seed, changes, Trust(arguments.trust))
     default = Path("runs") / f"{config.name}-{Path(config.label).stem}"
     return config, Path(arguments.out or default)
 

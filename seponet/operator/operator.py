@@ -24,6 +24,7 @@ from .nodes import choose_nodes, given_nodes
 from .refinement import Refined, Refinement
 from .rollout import roll_out
 from .saving import load_model, save_model
+from .trust import Trust
 
 MEMORY = 2**29
 """The default working memory in bytes."""
@@ -265,9 +266,9 @@ class Operator:
         save_model(path, self.model, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Operator":
-        """The operator in a folder that `save` wrote. It runs the file that defines the problem, so trust that file."""
-        return cls(load_model(path))
+    def load(cls, path: str | Path, *, problem: type[Problem] | None = None, trust: bool = False) -> "Operator":
+        """The operator in a folder that `save` wrote; see `seponet.load`."""
+        return cls(load_model(path, Trust(trust, () if problem is None else (problem,))))
 
     def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
         """Batches of inputs and of what is derived from them, and their number; None without a functions' axis."""
@@ -282,8 +283,20 @@ class Operator:
         )
 
 
-def load(path: str | Path) -> Operator:
-    """The operator in a run folder, or in a folder that `Operator.save` wrote."""
+def load(path: str | Path, *, problem: type[Problem] | None = None, trust: bool = False) -> Operator:
+    """The operator in a run folder, or in a folder that `Operator.save` wrote.
+
+    No code runs but the package's: a problem of one's own is the class that is passed, one that this process has
+    defined, or one in a file that this user has trained with and that has not changed since. Any other is refused with
+    its file and digest.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `problem`: the class of the problem, if it is not one of the package.
+    - `trust`: run the files and import the modules that the folder names; for folders of people whose code you would
+        run as well.
+    """
     folder = Path(path)
     if not folder.exists():
         raise ValueError(f"there is no run {path}")
@@ -291,4 +304,4 @@ def load(path: str | Path) -> Operator:
         raise ValueError(
             f"the run in {path} has not been trained to its end; go on with it: seponet train --resume --out {path}"
         )
-    return Operator.load(path)
+    return Operator.load(path, problem=problem, trust=trust)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._files import to_toml
+from .._files import read_text, to_toml
 from ..equations.problem import Problem
+from ..operator.trust import NOTHING, Trust
 from ..problems import name_of
 from ..training.recipe import Recipe, flat
-from .problems import address_of, make_problem
+from .problems import address_of, find_named, make_problem
 from .recipes import load_recipe
 
 KEYS = ("problem", "recipe", "seed", "constants", "model", "train")
@@ -46,12 +47,19 @@ class RunConfig:
         return cls(instance, load_recipe(recipe, name_of(instance)).changed(settings), seed, _label(recipe))
 
     @classmethod
-    def read(cls, path: str | Path, seed: int | None = None, changes: Mapping[str, Any] | None = None) -> "RunConfig":
-        """From a `config.toml`, with another seed or other settings if they are given."""
+    def read(
+        cls,
+        path: str | Path,
+        seed: int | None = None,
+        changes: Mapping[str, Any] | None = None,
+        trust: Trust = NOTHING,
+    ) -> "RunConfig":
+        """From a `config.toml`, with another seed or other settings if they are given; `trust` says which code besides
+        the package's may be used for the problem that it names."""
         content = read_tables(path)
         constants, settings = _split(changes or {})
         return cls(
-            make_problem(content["problem"], {**content.get("constants", {}), **constants}),
+            find_named(content["problem"], {**content.get("constants", {}), **constants}, trust),
             Recipe.from_dict(_recipe_tables(content), str(path)).changed(settings),
             content.get("seed", 0) if seed is None else seed,
             content.get("recipe", "custom"),
@@ -75,9 +83,7 @@ class RunConfig:
 
         The problem that it names is not looked up: its address and its constants are compared.
         """
-        tables = read_tables(path)
-        recipe = Recipe.from_dict(_recipe_tables(tables), str(path)).to_dict()
-        mine, theirs = flat(self.to_dict()), flat({**tables, **recipe})
+        mine, theirs = flat(self.to_dict()), flat(read_config(path))
         keys = [key for key in {**mine, **theirs} if key != "recipe"]
         return [
             f"{key} = {theirs.get(key)!r} instead of {mine.get(key)!r}"
@@ -89,10 +95,10 @@ class RunConfig:
 def read_tables(path: str | Path) -> dict[str, Any]:
     """The tables of a `config.toml`; the problem that it names is not looked up."""
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise ValueError(f"there is no configuration {path}; a run folder has one, called config.toml")
     try:
-        content = tomllib.loads(path.read_text())
+        content = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from None
     unknown = [key for key in content if key not in KEYS]
@@ -100,6 +106,12 @@ def read_tables(path: str | Path) -> dict[str, Any]:
         wrong = f"it has an unknown entry {unknown[0]!r}" if unknown else "it doesn't name its problem"
         raise ValueError(f"{path} is not the configuration of a run: {wrong}")
     return content
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """What a `config.toml` says, with the defaults of what it leaves out; nothing that it names is imported."""
+    tables = read_tables(path)
+    return {**tables, **Recipe.from_dict(_recipe_tables(tables), str(path)).to_dict()}
 
 
 def _label(recipe: str | Path | Recipe) -> str:

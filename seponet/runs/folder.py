@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._files import write_text
+from .._files import read_text, write_text
 from ..operator.saving import save_model
 from ..training.log import METRICS, read_history
 
@@ -83,9 +83,12 @@ class RunFolder:
         if not self.report.exists():
             return {}
         try:
-            return json.loads(self.report.read_text())
-        except ValueError as error:
+            report = json.loads(read_text(self.report))
+            if not isinstance(report, dict):
+                raise ValueError(f"it holds a {type(report).__name__} instead of entries")
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{self.report} is damaged ({error}); remove it and evaluate again") from None
+        return report
 
     def add_to_report(self, entries: Mapping[str, Any]) -> dict[str, Any]:
         """Write the report with `entries` added or replaced."""

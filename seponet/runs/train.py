@@ -29,6 +29,7 @@ from ..training.step import TrainStep
 from .config import RunConfig
 from .figures import plot_run
 from .folder import RunFolder
+from .problems import remember_code
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +123,7 @@ def run(
     seconds = parse_duration(budget) if isinstance(budget, str) else budget
     with _messages(quiet):
         _check_saveable(config, out)
+        remember_code(config.problem)
         if out is None:
             operator, trained = _train(config, None, False, seconds, data, quiet)
             return Outcome(operator, trained)
@@ -147,7 +149,7 @@ def _train(
     resume = folder is not None and resume and folder.resumable
     with precision_of(config.recipe):
         if folder is not None and resume and _complete(folder, config):
-            return load(folder.path), None
+            return load(folder.path, problem=type(config.problem)), None
         step = prepare(config.problem, config.recipe, config.seed, data)
         _check_plan(step)
         if folder is not None and not resume:
