@@ -22,7 +22,8 @@ def evaluate_command(arguments: Namespace) -> int:
     with in_precision_of(operator.model), progress_bar("solving the test functions", arguments.json) as progress:
         errors = evaluation_report(operator, arguments.functions, arguments.reference, progress)
     if arguments.write:
-        folder.add_to_report(plain(errors))
+        with folder.lock():
+            folder.add_to_report(plain(errors))
     report = {**folder.read_report(), **errors}
     if arguments.json:
         write_json(report)

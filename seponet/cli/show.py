@@ -119,8 +119,10 @@ def _inspect(folder: RunFolder) -> dict[str, Any]:
     if trained:
         parameters = count_parameters(read_description(folder.path)[0])
     steps = config.get("train", {}).get("steps")
-    complete = trained and (steps is None or report.get("steps", 0) >= steps)
-    state = "complete" if complete else f"stopped after {last.get('step', 0)} of {steps} steps"
+    stepped = steps is None or report.get("steps", 0) >= steps
+    state = f"stopped after {last.get('step', 0)} of {steps} steps"
+    if trained and stepped:
+        state = "stopped in the polish" if report.get("interrupted", False) else "complete"
     return {
         "path": str(folder.path),
         "state": state,

@@ -4,6 +4,7 @@ import logging
 import signal
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 from ..operator.trust import Trust
 from ..runs.config import RunConfig
@@ -52,10 +53,20 @@ def _configure(arguments: Namespace) -> tuple[RunConfig, Path]:
         recipe = arguments.recipe or "quick"
         config = RunConfig.make(arguments.problem, recipe, arguments.seed or 0, changes)
     else:
-        source = arguments.config or RunFolder(arguments.out).config
-        config = RunConfig.read(source, arguments.seed, changes, Trust(arguments.trust))
+        config = _read(arguments, changes, Trust(arguments.trust))
     default = Path("runs") / f"{config.name}-{Path(config.label).stem}"
     return config, Path(arguments.out or default)
+
+
+def _read(arguments: Namespace, changes: dict[str, Any], trust: Trust) -> RunConfig:
+    """The configuration in a file, or that of the run which is to go on."""
+    if arguments.config:
+        return RunConfig.read(arguments.config, arguments.seed, changes, trust)
+    folder = RunFolder(arguments.out)
+    text = folder.read_config()
+    if text is None:
+        raise ValueError(f"there is no configuration {folder.config}; a run folder has one, called config.toml")
+    return RunConfig.parse(text, str(folder.config), arguments.seed, changes, trust)
 
 
 def _interrupt(*_: object) -> None:

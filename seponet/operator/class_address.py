@@ -1,10 +1,10 @@
 """The address of a class: what another process needs in order to import it again."""
 
+import ast
 import hashlib
 import importlib
 import importlib.util
 import inspect
-import os
 import sys
 import warnings
 from dataclasses import dataclass
@@ -184,13 +184,49 @@ def is_packaged(made: type) -> bool:
     return module.partition(".")[0] == PACKAGE and not module.startswith(_SCRIPT)
 
 
-def file_digest(made: type) -> str:
-    """A hash of the file that defines a class; without such a file a random one, so that no two are taken for equal."""
-    try:
-        content = Path(inspect.getfile(made)).read_bytes()
-    except (OSError, TypeError):
-        content = os.urandom(16)
-    return hashlib.sha256(content).hexdigest()[:16]
+def source_digest(made: type) -> str | None:
+    """A hash of the code of a class, and of all in its file that it uses; None without one, or for the package's.
+
+    Comments and layout don't count, nor does what the class doesn't use: the call that trains it may change.
+    """
+    digest = hashlib.sha256()
+    for cls in made.__mro__:
+        if cls is object or is_packaged(cls):
+            continue
+        try:
+            tree = ast.parse(Path(inspect.getfile(cls)).read_bytes())
+        except (OSError, TypeError, SyntaxError):
+            return None
+        for statement in _used(tree, cls.__qualname__.partition(".")[0]):
+            digest.update(ast.dump(statement).encode())
+    return None if is_packaged(made) else digest.hexdigest()[:16]
+
+
+def _used(tree: ast.Module, name: str) -> list[ast.stmt]:
+    """The statements of a module that define a name, and whatever names these use, in their order."""
+    bound = [(statement, _bound(statement)) for statement in tree.body]
+    wanted, done = {name}, set[int]()
+    while True:
+        more = [i for i, (_, names) in enumerate(bound) if i not in done and names & wanted]
+        if not more:
+            return [tree.body[i] for i in sorted(done)]
+        done.update(more)
+        nodes = (node for i in more for node in ast.walk(tree.body[i]))
+        wanted |= {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement of a module gives a meaning to."""
+    names: set[str] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+    # What a function or a class binds inside stays there.
+    return {statement.name} if isinstance(statement, ast.FunctionDef | ast.ClassDef) else names
 
 
 def _digest(made: type) -> str:

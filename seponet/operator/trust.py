@@ -23,6 +23,8 @@ from .._files import read_file, read_text, write_text
 logger = logging.getLogger(__name__)
 
 REMEMBERED = "trusted.json"
+VERSIONS = 20
+"""How many versions of a file are remembered."""
 
 
 class UntrustedCode(ValueError):
@@ -58,7 +60,7 @@ class Trust:
         digest = file_sha256(file)
         remembered = _remembered().get(file)
         # A module is imported by its name, which must be the one that was imported before.
-        if remembered and remembered.get("sha256") == digest and module in (None, remembered.get("module")):
+        if remembered and digest in remembered["sha256"] and module in (None, remembered["module"]):
             return
         since = "has changed since you trained with it" if remembered else "you have not trained with here"
         raise UntrustedCode(
@@ -85,10 +87,11 @@ def remember(file: str | None, module: str | None) -> None:
     if file is None:
         return
     try:
-        entry = {"module": module or "", "sha256": file_sha256(file)}
-        known = _remembered()
-        if known.get(file) != entry:
-            path = _path()
+        known, digest, path = _remembered(), file_sha256(file), _path()
+        before = known.get(file, {"module": "", "sha256": []})
+        digests = [*(d for d in before["sha256"] if d != digest), digest][-VERSIONS:]
+        entry = {"module": module or before["module"], "sha256": digests}
+        if entry != before:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_text(path, json.dumps({**known, file: entry}, indent=1, sort_keys=True) + "\n")
             path.chmod(0o600)
@@ -102,7 +105,7 @@ def _path() -> Path:
 
 
 def _remembered() -> Mapping[str, Any]:
-    """Path -> module and digest of the files that this user has run; nothing if others may have written the list."""
+    """Path -> module and digests of the files that this user has run; nothing if others may have written the list."""
     path = _path()
     try:
         status = path.stat()
@@ -110,6 +113,6 @@ def _remembered() -> Mapping[str, Any]:
             logger.warning("%s is writable by others, so it is not believed; remove it", path)
             return {}
         known = json.loads(read_text(path))
-    except (OSError, ValueError):
+        return {file: entry for file, entry in known.items() if set(entry) == {"module", "sha256"}}
+    except (OSError, ValueError, TypeError, AttributeError):
         return {}
-    return {file: entry for file, entry in known.items() if isinstance(entry, dict)} if isinstance(known, dict) else {}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import write_text
 from .._machine import available_memory, matmul_rate
 from .._precision import in_precision_of
 from .._text import parse_duration, plain, show_duration
@@ -129,12 +130,14 @@ def run(
             return Outcome(operator, trained)
         folder = RunFolder(out)
         folder.check_free(resume=resume, overwrite=overwrite)
-        operator, trained = _train(config, folder, resume, seconds, data, quiet)
-        if trained is not None and trained.end == "interrupt":
-            # Whoever interrupts a run wants it to end.
-            return Outcome(operator, trained, folder.read_report())
-        report = _evaluate(folder, operator, functions, quiet) if functions > 0 else folder.read_report()
-        return Outcome(operator, trained, report, _draw(folder, operator) if figures else ())
+        with folder.lock():
+            folder.remove_leftovers()
+            operator, trained = _train(config, folder, resume, seconds, data, quiet)
+            if trained is not None and trained.end == "interrupt":
+                # Whoever interrupts a run wants it to end.
+                return Outcome(operator, trained, folder.read_report())
+            report = _evaluate(folder, operator, functions, quiet) if functions > 0 else folder.read_report()
+            return Outcome(operator, trained, report, _draw(folder, operator) if figures else ())
 
 
 def _train(
@@ -152,8 +155,8 @@ def _train(
             return load(folder.path, problem=type(config.problem)), None
         step = prepare(config.problem, config.recipe, config.seed, data)
         _check_plan(step)
-        if folder is not None and not resume:
-            folder.create(config.to_toml())
+        if folder is not None:
+            write_text(folder.config, config.to_toml()) if resume else folder.create(config.to_toml())
         trainer = Trainer(
             step,
             folder=None if folder is None else folder.path,
@@ -161,6 +164,7 @@ def _train(
             validate=_validation(config.problem),
             quiet=quiet,
             began=began,
+            config=config.to_toml() if folder is not None else "",
         )
         trained = trainer.train(resume=resume)
         if folder is not None:
@@ -195,12 +199,15 @@ def _check_saveable(config: RunConfig, out: str | Path | None) -> None:
 
 
 def _complete(folder: RunFolder, config: RunConfig) -> bool:
-    return folder.operator.exists() and folder.read_report().get("steps", 0) >= config.recipe.train.steps
+    report = folder.read_report()
+    done = report.get("steps", 0) >= config.recipe.train.steps and not report.get("interrupted", False)
+    return folder.operator.exists() and done
 
 
 def _check_same(folder: RunFolder, config: RunConfig) -> None:
     """A run goes on with its own configuration only: its checkpoints fit no other."""
-    differences = config.differences(folder.config) if folder.config.exists() else []
+    text = folder.read_config()
+    differences = config.differences(text, str(folder.config)) if text is not None else []
     if differences:
         raise ValueError(
             f"the run in {folder.path} has {'; '.join(differences)}: resume it as it is (seponet train --resume --out "

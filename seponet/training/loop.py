@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from ..equations.problem import Problem
 from ..losses.supervised import Data
@@ -17,7 +18,7 @@ from ..nn.build import build
 from ..nn.model import OperatorNetwork
 from .checkpoints import Checkpoints
 from .cost import choose_slab
-from .lbfgs import polish
+from .lbfgs import Polish
 from .log import METRICS, append_entry, forget_after
 from .progress import Reporter
 from .recipe import Recipe
@@ -120,6 +121,7 @@ class Trainer:
     - `validate`: measures the error now and then; the best checkpoint is kept by it.
     - `quiet`: show no progress.
     - `began`: the reading of `time.perf_counter` from which the seconds count; by default now.
+    - `config`: the configuration of the run as text, which its checkpoints carry.
     """
 
     def __init__(
@@ -131,13 +133,15 @@ class Trainer:
         validate: Validate | None = None,
         quiet: bool = False,
         began: float | None = None,
+        config: str = "",
     ) -> None:
         self.step, self.config = step, step.config
         self.folder, self.budget, self.validate, self.quiet = folder, budget, validate, quiet
-        self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints", self.config.keep)
+        self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints", self.config.keep, config)
         self.began = time.perf_counter() if began is None else began
         self.earlier = 0.0
         self.state: TrainState = step.start()
+        self.polish: Polish | None = None
         self.history: list[dict[str, Any]] = []
         self.error: float | None = None
 
@@ -159,7 +163,7 @@ class Trainer:
             try:
                 end = self._repeat(reporter)
                 if end == "complete" and self.config.polish:
-                    self.state = polish(self.step, self.state, self.config.polish)
+                    end = self._polish()
                 self._measure()
             except KeyboardInterrupt:
                 # `self.state` is that of the last whole block: an interrupt never leaves half a step.
@@ -167,16 +171,23 @@ class Trainer:
                 logger.info("interrupted; ending with a checkpoint")
             self._log(None, reporter)
             self._save()
-        model = self.step.model(self.state)
-        return TrainingResult(model, int(self.state.step), self.seconds, self.error, self.history, end)
+        return TrainingResult(self.model, int(self.state.step), self.seconds, self.error, self.history, end)
 
     def _restore(self) -> None:
         if self.folder is None or self.checkpoints is None:
             raise ValueError("a run is resumed from its folder; give one")
-        restored = self.checkpoints.restore(self.state)
+        restored = self.checkpoints.restore(self.state, *self._polishing())
         if restored is not None:
             step, self.state, self.earlier = restored
             forget_after(self.folder / METRICS, step)
+
+    def _polishing(self) -> list[TrainState]:
+        """A state like those in the polish, if there is to be one."""
+        if not self.config.polish:
+            return []
+        shapes = eqx.filter_eval_shape(lambda: Polish(self.step, self.state).start())
+        polish = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        return [eqx.tree_at(lambda s: s.polish, self.state, polish, is_leaf=_is_none)]
 
     def _repeat(self, reporter: Reporter) -> End:
         """Blocks of steps until the last one, or until the budget is spent."""
@@ -204,6 +215,34 @@ class Trainer:
             self._log(record, reporter)
         return "complete"
 
+    def _polish(self) -> End:
+        """Blocks of L-BFGS steps until the last one, or until the budget is spent."""
+        self.polish = Polish(self.step, self.state)
+        if self.state.polish is None:
+            logger.info("polishing by %d steps of L-BFGS", self.config.polish)
+            self.state = eqx.tree_at(lambda s: s.polish, self.state, self.polish.start(), is_leaf=_is_none)
+        size, saved = 1, time.perf_counter()
+        while (polish := self.state.polish) is not None and int(polish.done) < self.config.polish:
+            if self.budget is not None and self.seconds > self.budget:
+                return "budget"
+            began = time.perf_counter()
+            new = jax.block_until_ready(self.polish.run(polish, min(size, self.config.polish - int(polish.done))))
+            self.state = eqx.tree_at(lambda s: s.polish, self.state, new)
+            now = time.perf_counter()
+            size = _next_size(size, now - began)
+            if now - saved > self.config.checkpoint:
+                self._save()
+                saved = time.perf_counter()
+        return "complete"
+
+    @property
+    def model(self) -> OperatorNetwork:
+        """The model as it is now; in the polish, with the best parameters so far."""
+        if self.polish is None or self.state.polish is None:
+            return self.step.model(self.state)
+        best = self.polish.best(self.state.polish)
+        return self.step.model(eqx.tree_at(lambda s: s.parameters, self.state, best))
+
     def _go_back(self, rollbacks: int, loss: float, step: int) -> None:
         """Stay at the state before the block that diverged, with half the step."""
         if rollbacks > self.config.rollbacks:
@@ -218,7 +257,7 @@ class Trainer:
 
     def _measure(self) -> None:
         if self.validate is not None:
-            self.error = self.validate(self.step.model(self.state))
+            self.error = self.validate(self.model)
 
     @property
     def _last_loss(self) -> float:
@@ -242,7 +281,11 @@ class Trainer:
     def _save(self) -> None:
         if self.checkpoints is not None:
             error = self._last_loss if self.error is None else self.error
-            self.checkpoints.save(int(self.state.step), self.state, error, self.seconds)
+            self.checkpoints.save(self.state.total, self.state, error, self.seconds)
+
+
+def _is_none(leaf: Any) -> bool:
+    return leaf is None
 
 
 def _next_size(size: int, seconds: float) -> int:
