@@ -2,10 +2,13 @@
 
 import argparse
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import __version__
+
+MOST = 10**6
+"""The most functions, and points along an axis, that a command takes."""
 
 PROBLEM = "a name (see `seponet list`), or path/to/file.py:ClassName"
 
@@ -72,7 +75,7 @@ def _train(commands: Any) -> None:
     command.add_argument("--config", metavar="FILE", help="repeat the run that this config.toml describes")
     _set(command, "train.steps=300, model.rank=16, constants.nu=0.02")
     command.add_argument("--out", metavar="DIR", help="the run folder (default: runs/PROBLEM-RECIPE)")
-    command.add_argument("--seed", type=int, default=None, help="of weights, functions and points (default: 0)")
+    command.add_argument("--seed", type=_seed, default=None, help="of weights, functions and points (default: 0)")
     existing = command.add_mutually_exclusive_group()
     existing.add_argument("--resume", action="store_true", help="go on with the run in --out")
     existing.add_argument("--overwrite", action="store_true", help="replace the run in --out")
@@ -82,7 +85,7 @@ def _train(commands: Any) -> None:
     _trust(command)
     command.add_argument("--quiet", action="store_true", help="show nothing but errors and the result")
     command.add_argument("--no-figures", action="store_true", help="make no pictures")
-    _functions(command, "test functions to evaluate on; 0 skips it")
+    _functions(command, "test functions to evaluate on; 0 skips it", 0)
 
 
 def _mistake_in_train(arguments: argparse.Namespace) -> str | None:
@@ -140,7 +143,7 @@ def _solve(commands: Any) -> None:
     _files(command)
     command.add_argument("--overwrite", action="store_true", help="replace --output if it exists")
     command.add_argument(
-        "--tolerance", type=float, default=1e-4, help="the relative L2 error of each function (default: 1e-4)"
+        "--tolerance", type=_tolerance, default=1e-4, help="the relative L2 error of each function (default: 1e-4)"
     )
     command.add_argument("--quiet", action="store_true", help="show nothing but warnings and the result")
     _set(command, "constants.nu=0.02")
@@ -253,8 +256,8 @@ def _kind(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _functions(command: argparse.ArgumentParser, purpose: str) -> None:
-    command.add_argument("--functions", type=int, default=100, metavar="N", help=f"{purpose} (default: 100)")
+def _functions(command: argparse.ArgumentParser, purpose: str, least: int = 1) -> None:
+    command.add_argument("--functions", type=_count(least), default=100, metavar="N", help=f"{purpose} (default: 100)")
 
 
 def _set(command: argparse.ArgumentParser, examples: str) -> None:
@@ -267,9 +270,37 @@ def _setting(text: str) -> tuple[str, Any]:
     if not key.strip() or not equals:
         raise argparse.ArgumentTypeError(f"a setting is written key=value, for instance train.steps=300; got {text!r}")
     try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        tables = tomllib.loads(f"value = {value}")
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError):
         return key.strip(), value.strip()
+    # A line break would begin a setting of its own.
+    return key.strip(), tables["value"] if set(tables) == {"value"} else value.strip()
+
+
+def _count(least: int) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        if not text.isdecimal() or not text.isascii() or not least <= int(text[:20]) <= MOST or len(text) > 20:
+            raise argparse.ArgumentTypeError(f"expected a number between {least} and {MOST:,}; got {text[:60]!r}")
+        return int(text)
+
+    return count
+
+
+def _seed(text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isdecimal() and digits.isascii()) or len(digits) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise argparse.ArgumentTypeError(f"a seed is a whole number of at most 63 bits; got {text[:60]!r}")
+    return int(text)
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"a tolerance is a number between 0 and 1, like 1e-4; got {text[:60]!r}")
+    return value
 
 
 def constants_of(settings: Sequence[tuple[str, Any]], what: str) -> dict[str, Any]:

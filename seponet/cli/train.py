@@ -17,10 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 def train_command(arguments: Namespace) -> int:
-    config, out = _configure(arguments)
     # A scheduler's polite end is like Ctrl-C: the run is saved and can be resumed.
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
+        config, out = _configure(arguments)
         outcome = run(
             config,
             out=out,
@@ -31,6 +31,11 @@ def train_command(arguments: Namespace) -> int:
             figures=not arguments.no_figures,
             quiet=arguments.quiet,
         )
+    except KeyboardInterrupt:
+        raise ValueError(
+            "stopped by a signal; what was written is whole, so give the same command again, with --resume if the run "
+            "folder is there"
+        ) from None
     finally:
         signal.signal(signal.SIGTERM, before)
     trained, steps = outcome.trained, config.recipe.train.steps

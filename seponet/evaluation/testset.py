@@ -101,6 +101,8 @@ def load_testset(
     - `refresh`: whether to compute it anew.
     - `progress`: called with (functions solved, functions).
     """
+    if functions < 1:
+        raise ValueError(f"a test set has at least one function; got {functions}")
     inputs = draw_functions(problem, split, functions)
     points = dict(problem.grid() if points is None else points)
     kind = "own" if kind == "converged" and not problem.has_reference else kind

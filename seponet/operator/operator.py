@@ -18,7 +18,7 @@ from ..equations.problem import Problem
 from ..functions import Functions
 from ..losses.pointwise import physics_loss
 from ..nn.model import OperatorNetwork
-from .evaluator import CompiledEvaluator, locate, requested_symbols, sensors_of
+from .evaluator import CompiledEvaluator, check_size, forget_programs, locate, requested_symbols, sensors_of
 from .inputs import read_inputs
 from .nodes import choose_nodes, given_nodes
 from .refinement import Refined, Refinement
@@ -29,7 +29,7 @@ from .trust import Trust
 MEMORY = 2**29
 """The default working memory in bytes."""
 KEPT = 8
-"""How many compiled evaluators an operator keeps."""
+"""How many compiled evaluators an operator keeps; after as many that it has dropped, their programs are forgotten."""
 
 
 class Operator:
@@ -62,6 +62,7 @@ class Operator:
     def __init__(self, model: OperatorNetwork) -> None:
         self.model = model
         self._evaluators: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
+        self._dropped = 0
         arrays, static = eqx.partition(model, eqx.is_array)
 
         @jax.jit
@@ -126,6 +127,8 @@ class Operator:
         symbols = requested_symbols(self.problem, derivative, field)
         double = is_double(self.model) or jax.config.read("jax_enable_x64")
         arrays = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
+        if not points:
+            check_size({name: c.size for name, c in arrays.items()})
         location = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in arrays.items())
         key = (location, symbols, points, memory, double)
         if key not in self._evaluators:
@@ -134,6 +137,10 @@ class Operator:
             )
             while len(self._evaluators) > KEPT:
                 self._evaluators.popitem(last=False)
+                self._dropped += 1
+            if self._dropped >= KEPT:
+                self._dropped = 0
+                forget_programs()
         self._evaluators.move_to_end(key)
         return self._evaluators[key]
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ def make_problem(problem: str | type[Problem] | Problem, constants: Mapping[str,
         numbers = isinstance(default, int | float) and not isinstance(default, bool)
         if numbers and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise ValueError(f"constants.{key} must be a number; got {value!r}")
+        if numbers and not abs(value) <= sys.float_info.max:
+            raise ValueError(f"constants.{key} must be finite; got {value!r}")
         values[key] = type(default)(value) if isinstance(default, float) else value
     if isinstance(problem, Problem):
         return dataclasses.replace(problem, **values) if values else problem  # pyright: ignore[reportArgumentType]

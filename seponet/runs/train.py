@@ -122,6 +122,12 @@ def run(
     if (resume or overwrite) and out is None:
         raise ValueError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: give out")
     seconds = parse_duration(budget) if isinstance(budget, str) else budget
+    if seconds is not None and not seconds >= 0:
+        raise ValueError(f"a budget is a number of seconds that is not negative, or text like 5min; got {budget!r}")
+    if not -(2**63) <= config.seed < 2**63:
+        raise ValueError(f"a seed is a whole number of at most 63 bits; got {config.seed}")
+    if functions < 0:
+        raise ValueError(f"the number of test functions must not be negative; got {functions}")
     with _messages(quiet):
         _check_saveable(config, out)
         remember_code(config.problem)

@@ -201,6 +201,7 @@ class Trainer:
             loss = float(record.loss)
             if not bool(record.finite) or not loss <= 1e6 * lowest:
                 rollbacks += 1
+                self._check_equations(record)
                 self._go_back(rollbacks, loss, int(new.step))
                 continue
             self.state, lowest = new, min(lowest, loss)
@@ -242,6 +243,18 @@ class Trainer:
             return self.step.model(self.state)
         best = self.polish.best(self.state.polish)
         return self.step.model(eqx.tree_at(lambda s: s.parameters, self.state, best))
+
+    def _check_equations(self, record: Record) -> None:
+        """Tell an equation that has no value (the logarithm of a negative number, a division by zero) from steps that
+        are too large: its term is not finite already for the parameters that the last good steps have left."""
+        _, now = self.step.run(self.state, 1)
+        names = [t.name for t, v in zip(self.step.terms, now.terms, strict=True) if not bool(jnp.isfinite(v))]
+        if names and not bool(jnp.all(jnp.isfinite(record.terms))):
+            raise Diverged(
+                f"{', '.join(f'`{name}`' for name in names)} of {type(self.step.problem).__name__} is not finite at "
+                f"step {int(self.state.step)}, whatever the learning rate: look there for the logarithm or the root of "
+                "a negative number, and for a division by zero"
+            )
 
     def _go_back(self, rollbacks: int, loss: float, step: int) -> None:
         """Stay at the state before the block that diverged, with half the step."""
