@@ -203,7 +203,11 @@ def _sample(name: str, space: Space, counts: Mapping[str, int], function: Callab
     }
     points = np.meshgrid(*(np.asarray(p, np.float64) for p in space.sensors(fine).points), indexing="ij")
     shape = (() if space.components is None else (space.components,)) + tuple(fine[axis] for axis in space.domain)
-    values = np.asarray(function(*points))
+    try:
+        values = np.asarray(function(*points))
+    except Exception as error:
+        called = f"input {name!r} was called with arrays for {', '.join(space.domain) or 'nothing'}"
+        raise ValueError(f"{called} and failed with {type(error).__name__}: {error}") from error
     if values.dtype.kind not in "biuf":
         raise ValueError(f"input {name!r} must return real numbers; got {values.dtype}")
     values = values.astype(np.float64)

@@ -64,8 +64,8 @@ class LossConfig:
             if not 0 <= weight < math.inf:
                 raise ValueError(f"train.loss.weights.{name} must be finite and not negative; got {weight}")
         for smoothing in self.smoothing.values() if isinstance(self.smoothing, Mapping) else [self.smoothing]:
-            if not math.isfinite(smoothing):
-                raise ValueError(f"train.loss.smoothing must be finite; got {smoothing}")
+            if not abs(smoothing) <= MOST:
+                raise ValueError(f"train.loss.smoothing must be a number of a few digits; got {smoothing}")
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         _not_negative("train.optimizer", self, "clip")
-        if not 0 < self.rate < math.inf:
+        if not 0 < self.rate <= MOST:
             raise ValueError(f"train.optimizer.rate must be positive and finite; got {self.rate}")
 
 

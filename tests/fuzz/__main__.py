@@ -1,0 +1,50 @@
+"""The whole campaign: `python -m fuzz [--seed N] [--seconds 600]` in `tests`; `make fuzz` does that.
+
+Exit code 1 if anything was wrong. Every case follows from the seed; what there was no time for is not in the table.
+"""
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .table import Tally, show
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    given = parser.parse_args()
+    began, numbers = time.monotonic(), random.Random(given.seed)
+    with tempfile.TemporaryDirectory(prefix="seponet-fuzz-") as name:
+        folder = Path(name)
+        os.environ |= {"SEPONET_CACHE": str(folder / "cache"), "SEPONET_CONFIG": str(folder / "config")}
+        tallies = campaign(folder, numbers, began, given.seconds)
+    sys.stdout.write(f"seed {given.seed}, {time.monotonic() - began:.0f} s\n{show(tallies)}\n")
+    return 1 if any(t.wrong for t in tallies) else 0
+
+
+def campaign(folder: Path, numbers: random.Random, began: float, seconds: float) -> list[Tally]:
+    """All attacks; kills and grids take the time that is left."""
+    from . import calls, flips, kills, memory
+
+    tallies = [
+        calls.call_flags(numbers, 10_000),
+        calls.call_settings(numbers, 10_000),
+        calls.call_operator(numbers, 10_000),
+        flips.flip_operators(folder, numbers, 400),
+        flips.flip_checkpoints(folder, numbers, 400),
+        flips.flip_testsets(folder / "cache" / "testsets", numbers, 300),
+        kills.kill_runs(folder, numbers, 40, began + 0.7 * seconds),
+        memory.many_grids(500, began + 0.95 * seconds),
+    ]
+    run = folder / "whole"
+    return [*tallies, flips.flip_runs(run, folder, numbers, 300)] if run.exists() else tallies
+
+
+if __name__ == "__main__":
+    sys.exit(main())
