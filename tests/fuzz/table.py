@@ -28,7 +28,9 @@ def show(tallies: list[Tally]) -> str:
     """The table, and below it whatever was wrong."""
     head = f"{'attack':<34}{'tried':>8}{'refused':>10}{'harmless':>10}{'wrong':>8}"
     rows = [f"{t.name:<34}{t.tried:>8}{t.refused:>10}{t.harmless:>10}{len(t.wrong):>8}" for t in tallies]
-    total = Tally("all", *(sum(getattr(t, n) for t in tallies) for n in ("tried", "refused", "harmless")))
+    total = Tally(
+        "all", sum(t.tried for t in tallies), sum(t.refused for t in tallies), sum(t.harmless for t in tallies)
+    )
     total.wrong = [line for t in tallies for line in t.wrong]
     last = f"{'all':<34}{total.tried:>8}{total.refused:>10}{total.harmless:>10}{len(total.wrong):>8}"
     return "\n".join([head, *rows, last, *total.wrong])
