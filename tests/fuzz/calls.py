@@ -48,7 +48,7 @@ ARRAYS: tuple[Any, ...] = (
         {"v": 1},
     ),
     *([], [1, "a"], np.ma.masked_all(8), lambda: 1, lambda x: x * 1j, lambda x: "a", lambda x: x[:2], np.zeros((0, 8))),
-    *(np.array([None] * 8), np.zeros(8, "m8[s]"), {"u": {"u": 1}}, np.float64(3), np.full(8, 1e308) * 10),
+    *(np.array([None] * 8), np.zeros(8, "m8[s]"), {"u": {"u": 1}}, np.float64(3), np.full(8, 1e308)),
 )
 
 POINTS: tuple[Any, ...] = (
