@@ -6,7 +6,7 @@ LOWEST := .venv-lowest
 PYTEST := $(VENV)/bin/pytest -n 2 --dist worksteal
 SEED ?= $(shell date +%s)
 
-.PHONY: demo test test-fast test-random test-variants test-lowest lint types pytest format clean
+.PHONY: demo fuzz test test-fast test-random test-variants test-lowest lint types pytest format clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/seponet train burgers --recipe quick --out runs/demo --overwrite
@@ -43,6 +43,10 @@ test-lowest: $(INSTALLED)
 	$(VENV)/bin/uv venv --quiet --clear $(LOWEST)
 	$(VENV)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[plots,references,dev]'
 	$(LOWEST)/bin/pytest -n 2 --dist worksteal -W ignore::DeprecationWarning -W "ignore:numpy.ndarray size changed"
+
+# An attack of at most ten minutes: kills, flipped bits, wrong calls. `make fuzz SEED=7` repeats one; any wrong is an error.
+fuzz: $(INSTALLED)
+	cd tests && PYTHONPATH=.. ../$(VENV)/bin/python -W ignore -m fuzz --seed $(SEED) --seconds 600
 
 format: $(INSTALLED)
 	$(VENV)/bin/ruff check --fix .

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,33 @@ from typing import Any
 import tomli_w
 
 HELD = (signal.SIGINT, signal.SIGTERM)
+
+LIMIT = 2**26
+"""Bytes that a description, a configuration or a report may have: far more than any of ours."""
+
+
+def read_file(path: Path, limit: int = LIMIT) -> bytes:
+    """The content of a regular file; a pipe or a device, which might never end, and a file beyond `limit` are refused.
+
+    An `OSError` is that of opening it, so that a file which is missing is known by its kind.
+    """
+    # A pipe without a writer would wait for one already when it is opened.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"{path} is not a regular file")
+        if status.st_size > limit:
+            raise ValueError(f"{path} has {status.st_size:,} bytes, and at most {limit:,} are read")
+        return file.read(limit + 1)[:limit]
+
+
+def read_text(path: Path, limit: int = LIMIT) -> str:
+    """The text of a regular file, in UTF-8; see `read_file`."""
+    try:
+        return read_file(path, limit).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not text in UTF-8 ({error})") from None
 
 
 @contextmanager

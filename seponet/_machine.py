@@ -59,6 +59,11 @@ def peak_memory_bytes() -> int:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
+def host_memory() -> int:
+    """Bytes that are free for arrays of NumPy's."""
+    return psutil.virtual_memory().available
+
+
 def available_memory() -> int | None:
     """Bytes that a training run may take, on the accelerator if there is one; None if nobody knows."""
     device = jax.devices()[0]

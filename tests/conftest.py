@@ -11,6 +11,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     # A folder of this session's: suites that run at the same time, and the user's own test sets, are left alone.
     session = tempfile.TemporaryDirectory(prefix="seponet-tests-")
     os.environ["SEPONET_CACHE"] = str(Path(session.name) / "cache")
+    os.environ["SEPONET_CONFIG"] = str(Path(session.name) / "config")
     # What a test compiles, later ones of this session, other workers and their child processes need not compile again.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(session.name) / "compiled")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"

@@ -6,10 +6,11 @@ import jax
 import numpy as np
 import pytest
 
-from seponet import nn
+from seponet import Domain, Problem, Value, nn
 from seponet.evaluation.errors import compare
 from seponet.evaluation.report import evaluation_report
 from seponet.evaluation.testset import draw_functions, load_testset
+from seponet.functions import Scalar
 from seponet.operator.class_address import import_file
 from seponet.operator.operator import Operator
 from seponet.problems import Heat, NavierStokes
@@ -67,6 +68,87 @@ def test_a_changed_number_is_noticed(cache, caplog):
     data.to_netcdf(path, engine="netcdf4")
     assert float(load_testset(Heat(), functions=2, points=POINTS).data["s"][0, 0, 0]) != 3.0
     assert "damaged" in caplog.text
+
+
+def test_coordinates_and_attributes_are_digested_too(cache, caplog):
+    import xarray as xr
+
+    whole = load_testset(Heat(), functions=2, points=POINTS).data
+    (path,) = cache.iterdir()
+    with xr.open_dataset(path, engine="netcdf4") as file:
+        stored = file.load()
+    changed = [
+        stored.assign_coords(x=stored["x"] + 1e-9),
+        stored.assign_attrs(own_error_mean=0.5),
+        stored.assign_attrs(solver="paper"),
+        stored.rename({"s": "r"}),
+        stored.assign(s=stored["s"].assign_attrs(units="m")),
+    ]
+    for data in changed:
+        caplog.clear()
+        data.to_netcdf(path, engine="netcdf4")
+        again = load_testset(Heat(), functions=2, points=POINTS).data
+        assert "damaged" in caplog.text
+        xr.testing.assert_identical(again.drop_attrs(), whole.drop_attrs())
+    caplog.clear()
+    load_testset(Heat(), functions=2, points=POINTS)
+    assert "damaged" not in caplog.text
+
+
+def test_a_cache_that_can_not_be_written_costs_no_result(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SEPONET_CACHE", str(tmp_path / "file"))
+    assert len(load_testset(Heat(), functions=2, points=POINTS)) == 2
+    assert "can't be kept" in caplog.text
+
+
+def make_decay(rate: float, what: Any = None):
+    """Classes of one source, told apart by what their methods have closed over."""
+
+    class Decay(Problem):
+        domain = Domain(t=(0, 1))
+        inputs = {"u": Scalar(0.5, 1.5)}
+        conditions = [Value({"t": 0}, equals="u")]
+
+        def equation(self, s, s_t):
+            return s_t + rate * s
+
+        def reference(self, inputs, points):  # pyright: ignore[reportIncompatibleMethodOverride]
+            u = np.asarray(inputs["u"].parameters).reshape(-1, 1)
+            solved = {"s": u * np.exp(-rate * points["t"])}
+            return solved if what is None else what(solved)
+
+    return Decay
+
+
+def test_classes_that_a_function_made_have_solutions_of_their_own(cache):
+    for rate in (1.0, 2.0, 1.0):
+        solved = load_testset(make_decay(rate)(), "test", 3).solution("s")
+        np.testing.assert_allclose(solved[:, -1] / solved[:, 0], np.exp(-rate), rtol=1e-6)
+    assert len(list(cache.iterdir())) == 2
+    # What nobody can compare is not kept.
+    load_testset(make_decay(1.0, what=CallableThing())(), "test", 3)
+    assert len(list(cache.iterdir())) == 2
+
+
+class CallableThing:
+    def __call__(self, solved):
+        return solved
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        (lambda solved: {"s": np.full_like(solved["s"], np.nan)}, "returned nan for 's' of function 0 at t = 0"),
+        (lambda solved: {"s": 1e300 * solved["s"]}, r"returned .*e\+300 for 's'"),
+        (lambda solved: {"v": solved["s"]}, "a mapping with the fields s; got v"),
+        (lambda solved: {"s": solved["s"].T}, r"of the shape \(3, 101\).*got float64 of the shape \(101, 3\)"),
+    ],
+)
+def test_what_is_no_solution_is_refused_and_not_kept(cache, what, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        load_testset(make_decay(1.0, what)(), "test", 3)
+    assert not cache.exists() or not list(cache.iterdir())
 
 
 SOURCE = """

@@ -15,6 +15,7 @@ LAYERS = (
     "_lazy",
     "_text",
     "_files",
+    "_lock",
     "_machine",
     "_precision",
     "derivatives",

@@ -125,7 +125,7 @@ def test_specification_survives_its_file(tmp_path):
     path.write_text(made.to_toml())
     again = RunConfig.read(path)
     assert again == made
-    assert RunConfig.read(path, seed=8, changes={"train.steps": 40}).differences(path) == [
+    assert RunConfig.read(path, seed=8, changes={"train.steps": 40}).differences(path.read_text(), str(path)) == [
         "seed = 7 instead of 8",
         "train.steps = 30 instead of 40",
     ]

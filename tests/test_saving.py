@@ -30,6 +30,7 @@ from seponet.operator.format1 import NAMES
 from seponet.operator.operator import Operator
 from seponet.operator.registry import CLASSES, registered_class, registered_name
 from seponet.operator.saving import describe, restore
+from seponet.operator.trust import Trust
 
 KEY = jax.random.key(0)
 SMALL: dict[str, Any] = {
@@ -160,14 +161,14 @@ def test_a_changed_script_is_noticed(tmp_path):
         _fresh(script)
         if kind is UserWarning:
             with pytest.warns(UserWarning, match=message):
-                Operator.load(tmp_path / "run")
+                Operator.load(tmp_path / "run", trust=True)
         else:
             with warnings.catch_warnings(action="ignore"), pytest.raises(ValueError, match=message):
-                Operator.load(tmp_path / "run")
+                Operator.load(tmp_path / "run", trust=True)
     script.unlink()
     _fresh(script)
     with pytest.raises(ValueError, match=r"Mine was defined in .*mine.py, which is not there any more"):
-        Operator.load(tmp_path / "run")
+        Operator.load(tmp_path / "run", trust=True)
 
 
 def test_classes_nobody_could_find_are_refused_when_saving(tmp_path):
@@ -247,7 +248,9 @@ def test_fields_that_are_newer_than_a_file_have_their_defaults(saved, tmp_path):
     _, path = saved
     shutil.copytree(path, tmp_path / "old")
     description = tmp_path / "old" / "operator.json"
-    content = json.loads(description.read_text())
+    # A file without digests: one that has them is what it was.
+    content = json.loads(description.read_text()) | {"format": 2}
+    del content["digest"], content["digests"]
     fields = content["model"]["fields"]
     del fields["potentials"], fields["translation"], fields["whitening"]["fields"]["amplitude"]
     del fields["problem"]["fields"]["delta"]
@@ -278,7 +281,8 @@ class Remark:
 def test_a_default_that_is_made_is_made_anew():
     description = describe(Remark("new", ["a"]), [], "remark")
     del description["fields"]["tags"]
-    first, second = restore(description, []), restore(description, [])
+    trust = Trust(everything=True)
+    first, second = restore(description, [], trust), restore(description, [], trust)
     assert first == Remark("new", [])
     assert first.tags is not second.tags
 
@@ -371,10 +375,16 @@ def test_damaged_files_are_one_sentence(saved, tmp_path):
     description.write_text(text[: len(text) // 2])
     load("operator.json is damaged")
     description.write_text(json.dumps(json.loads(text) | {"format": 99}))
-    load("has format 99, written by seponet .*, and this version reads the formats 1, 2;")
+    load("has format 99, written by seponet .*, and this version reads the formats 1, 2, 3;")
     description.write_text(text.replace('"decoder/tucker"', '"decoder/train"'))
+    load("its digest is that of another description")
+    # Without digests, as the format before had it.
+    old = json.loads(text) | {"format": 2}
+    del old["digest"], old["digests"]
+    earlier = json.dumps(old)
+    description.write_text(earlier.replace('"decoder/tucker"', '"decoder/train"'))
     load("knows nothing called 'decoder/train'; it was saved by a newer one")
-    description.write_text(text.replace('"tuple"', '"set"'))
+    description.write_text(earlier.replace('"tuple"', '"set"'))
     load("damaged: it has an entry 'set'")
     description.unlink()
     load("no saved operator in .*run: operator.json is missing")

@@ -2,11 +2,15 @@
 
 import argparse
 import importlib
+import io
 import logging
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from .parser import parse
 
@@ -27,9 +31,15 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 is success, 1 failure (with one sentence on stderr), 2 a wrong call, 3 an answer that is less
     accurate than was asked for."""
+    # Terminals that know ASCII only get a question mark for what they can't show.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     arguments = parse(argv)
     try:
-        return _command(arguments)
+        with _stopped_early(arguments.command):
+            module = _load(arguments.command)
+        return _command(arguments, module)
     except BrokenPipeError:
         # The reader of our output has gone; nothing may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -44,9 +54,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _command(arguments: argparse.Namespace) -> int:
-    module, function = COMMANDS[arguments.command]
-    command: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(f".{module}", __name__), function)
+@contextmanager
+def _stopped_early(command: str) -> Iterator[None]:
+    """A signal while libraries are loaded ends the process at once, and says so: nothing has begun."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(which: int, _: object) -> None:
+        os.write(2, f"seponet {command}: stopped by a signal before it began; nothing was changed\n".encode())
+        os._exit(128 + which)
+
+    before = {which: signal.signal(which, stop) for which in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
+
+
+def _load(name: str) -> Callable[[argparse.Namespace], int]:
+    module, function = COMMANDS[name]
+    return getattr(importlib.import_module(f".{module}", __name__), function)
+
+
+def _command(arguments: argparse.Namespace, command: Callable[[argparse.Namespace], int]) -> int:
     if arguments.command == "bench":
         return command(arguments)
     from ..training.progress import messages_shown

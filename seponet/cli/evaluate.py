@@ -6,29 +6,37 @@ from typing import Any
 
 from .._precision import in_precision_of
 from .._text import percent, plain, show_bytes, show_duration
+from ..equations.problem import Problem
 from ..evaluation.break_even import break_even, describe_break_even
 from ..evaluation.report import evaluation_report
 from ..operator.operator import Operator, load
 from ..problems.published import paper_figure
 from ..runs.folder import RunFolder
+from ..runs.problems import find_class
 from ..training.progress import progress_bar
 from .output import write_json, write_line, write_table
 
 
 def evaluate_command(arguments: Namespace) -> int:
     folder = RunFolder(arguments.run)
-    operator = load(folder.path)
+    operator = load(folder.path, problem=own_problem(arguments), trust=arguments.trust)
     with in_precision_of(operator.model), progress_bar("solving the test functions", arguments.json) as progress:
         errors = evaluation_report(operator, arguments.functions, arguments.reference, progress)
     errors |= break_even({**folder.read_report(), **errors})
     if arguments.write:
-        folder.add_to_report(plain(errors))
+        with folder.lock():
+            folder.add_to_report(plain(errors))
     report = {**folder.read_report(), **errors}
     if arguments.json:
         write_json(report)
     else:
         show_report(operator, report)
     return 0
+
+
+def own_problem(arguments: Namespace) -> type[Problem] | None:
+    """The class that `--problem` names: code that is named on the command line is trusted."""
+    return None if arguments.own is None else find_class(arguments.own)
 
 
 def show_report(operator: Operator, report: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import xarray as xr
 from .._files import replacing
 from ..domain import Domain
 from ..equations.problem import Problem
+from ..operator.evaluator import check_size
 
 READABLE, WRITABLE = (".npy", ".csv", ".nc"), (".nc", ".npy")
 
@@ -69,9 +70,15 @@ def read_input(file: Path, name: str) -> np.ndarray | xr.DataArray:
         raise ValueError(f"there is no file {file} for the input {name!r}")
     try:
         if file.suffix == ".npy":
-            return np.load(file, allow_pickle=False)
+            array = np.load(file, allow_pickle=False)
+            if not isinstance(array, np.ndarray):
+                array.close()
+                raise ValueError("it is an archive of several arrays (.npz); save the one that is meant with np.save")
+            return array
         if file.suffix == ".csv":
-            return np.loadtxt(file, delimiter=",", ndmin=1)
+            # As some programs write it, with a mark of the byte order at its beginning.
+            with file.open(encoding="utf-8-sig") as text:
+                return np.loadtxt(text, delimiter=",", ndmin=1)
         with xr.open_dataset(file, engine="netcdf4") as dataset:
             variables = list(dataset.data_vars)
             if name not in variables and len(variables) != 1:
@@ -87,6 +94,7 @@ def grid_points(problem: Problem, counts: Mapping[str, int]) -> dict[str, Any]:
     unknown = sorted(set(counts) - set(problem.domain))
     if unknown:
         raise ValueError(f"--grid names {', '.join(unknown)}; the axes are {', '.join(problem.domain)}")
+    check_size(counts)
     points = {name: uniform(problem.domain, name, count) for name, count in counts.items()}
     # The grid of a problem may be costly to make, or missing: it is asked for only if an axis needs it.
     usual = problem.grid() if set(points) != set(problem.domain) else {}
@@ -101,11 +109,16 @@ def uniform(domain: Domain, name: str, count: int) -> np.ndarray:
 
 def write_fields(predicted: xr.DataArray | xr.Dataset, output: Path) -> None:
     """A NetCDF file with coordinates, or the values alone."""
-    with replacing(output) as fresh:
-        if output.suffix == ".nc":
-            predicted.to_netcdf(fresh, engine="netcdf4")
-        else:
-            np.save(fresh, _array(predicted))
+    try:
+        with replacing(output) as fresh:
+            if output.suffix == ".nc":
+                predicted.to_netcdf(fresh, engine="netcdf4")
+            else:
+                np.save(fresh, _array(predicted))
+    except (OSError, RuntimeError) as error:
+        # NetCDF's library reports a full disk as a RuntimeError.
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{output} can't be written ({reason}): make room, or choose another place") from None
 
 
 def _array(predicted: xr.DataArray | xr.Dataset) -> np.ndarray:

@@ -2,10 +2,13 @@
 
 import argparse
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import __version__
+
+MOST = 10**6
+"""The most functions, and points along an axis, that a command takes."""
 
 PROBLEM = "a name (see `seponet list`), or path/to/file.py:ClassName"
 
@@ -73,13 +76,14 @@ def _train(commands: Any) -> None:
     command.add_argument("--config", metavar="FILE", help="repeat the run that this config.toml describes")
     _set(command, "train.steps=300, model.rank=16, constants.nu=0.02")
     command.add_argument("--out", metavar="DIR", help="the run folder (default: runs/PROBLEM-RECIPE)")
-    command.add_argument("--seed", type=int, default=None, help="of weights, functions and points (default: 0)")
+    command.add_argument("--seed", type=_seed, default=None, help="of weights, functions and points (default: 0)")
     existing = command.add_mutually_exclusive_group()
     existing.add_argument("--resume", action="store_true", help="go on with the run in --out")
     existing.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     command.add_argument(
         "--budget", type=_duration, metavar="TIME", help="stop when the run has taken this long: 90s, 5min, 2h"
     )
+    _trust(command)
     command.add_argument("--quiet", action="store_true", help="show nothing but errors and the result")
     command.add_argument("--no-figures", action="store_true", help="make no pictures")
     command.add_argument(
@@ -89,7 +93,7 @@ def _train(commands: Any) -> None:
         metavar="N",
         help="fresh functions to solve at the end, to calibrate the error estimates; 0 skips it (default: 50)",
     )
-    _functions(command, "test functions to evaluate on; 0 skips it")
+    _functions(command, "test functions to evaluate on; 0 skips it", 0)
 
 
 def _mistake_in_train(arguments: argparse.Namespace) -> str | None:
@@ -113,6 +117,7 @@ def _evaluate(commands: Any) -> None:
         "seponet evaluate runs/burgers-quick --reference paper --json",
     )
     _run(command)
+    _code(command)
     _functions(command, "test functions")
     _kind(command)
     command.add_argument("--write", action="store_true", help="put the result into the run's report.json")
@@ -130,6 +135,7 @@ def _predict(commands: Any) -> None:
         "seponet predict runs/mine --input u_and_nu.nc --output s.nc",
     )
     _run(command)
+    _code(command)
     _files(command)
     command.add_argument("--no-error", action="store_true", help="do not estimate the errors")
 
@@ -148,7 +154,7 @@ def _solve(commands: Any) -> None:
     _files(command)
     command.add_argument("--overwrite", action="store_true", help="replace --output if it exists")
     command.add_argument(
-        "--tolerance", type=float, default=1e-4, help="the relative L2 error of each function (default: 1e-4)"
+        "--tolerance", type=_tolerance, default=1e-4, help="the relative L2 error of each function (default: 1e-4)"
     )
     command.add_argument("--quiet", action="store_true", help="show nothing but warnings and the result")
     _set(command, "constants.nu=0.02")
@@ -158,6 +164,7 @@ def _solve(commands: Any) -> None:
 def _plot(commands: Any) -> None:
     command = _add(commands, "plot", "make the pictures of a run again", "seponet plot runs/burgers-quick")
     _run(command)
+    _code(command)
 
 
 def _reference(commands: Any) -> None:
@@ -210,6 +217,22 @@ def _run(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", metavar="RUN", help="a run folder, or a folder that Operator.save wrote")
 
 
+def _code(command: argparse.ArgumentParser) -> None:
+    """What may be run of the code that a folder names."""
+    command.add_argument(
+        "--problem", dest="own", metavar="FILE:CLASS", help="the problem of the run, if it is not one of the package"
+    )
+    _trust(command)
+
+
+def _trust(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--trust",
+        action="store_true",
+        help="run the Python file that the run names; not needed for a file that you have trained with yourself",
+    )
+
+
 def _files(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--input",
@@ -244,8 +267,8 @@ def _kind(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _functions(command: argparse.ArgumentParser, purpose: str) -> None:
-    command.add_argument("--functions", type=int, default=100, metavar="N", help=f"{purpose} (default: 100)")
+def _functions(command: argparse.ArgumentParser, purpose: str, least: int = 1) -> None:
+    command.add_argument("--functions", type=_count(least), default=100, metavar="N", help=f"{purpose} (default: 100)")
 
 
 def _set(command: argparse.ArgumentParser, examples: str) -> None:
@@ -258,9 +281,37 @@ def _setting(text: str) -> tuple[str, Any]:
     if not key.strip() or not equals:
         raise argparse.ArgumentTypeError(f"a setting is written key=value, for instance train.steps=300; got {text!r}")
     try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        tables = tomllib.loads(f"value = {value}")
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError):
         return key.strip(), value.strip()
+    # A line break would begin a setting of its own.
+    return key.strip(), tables["value"] if set(tables) == {"value"} else value.strip()
+
+
+def _count(least: int) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        if not text.isdecimal() or not text.isascii() or not least <= int(text[:20]) <= MOST or len(text) > 20:
+            raise argparse.ArgumentTypeError(f"expected a number between {least} and {MOST:,}; got {text[:60]!r}")
+        return int(text)
+
+    return count
+
+
+def _seed(text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isdecimal() and digits.isascii()) or len(digits) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise argparse.ArgumentTypeError(f"a seed is a whole number of at most 63 bits; got {text[:60]!r}")
+    return int(text)
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"a tolerance is a number between 0 and 1, like 1e-4; got {text[:60]!r}")
+    return value
 
 
 def constants_of(settings: Sequence[tuple[str, Any]], what: str) -> dict[str, Any]:

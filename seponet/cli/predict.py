@@ -11,7 +11,7 @@ from .._text import percent
 from ..evaluation.report import summarise_residuals
 from ..operator.operator import Operator, load
 from ..runs.folder import RunFolder
-from .evaluate import show_residuals
+from .evaluate import own_problem, show_residuals
 from .files import check_output, grid_points, read_input_files, write_fields
 from .output import write_line, write_table
 
@@ -22,7 +22,7 @@ ROWS = 20
 def predict_command(arguments: Namespace) -> int:
     folder, output = RunFolder(arguments.run), Path(arguments.output)
     check_output(output)
-    operator = load(folder.path)
+    operator = load(folder.path, problem=own_problem(arguments), trust=arguments.trust)
     with in_precision_of(operator.model):
         inputs = read_input_files(operator.problem, arguments.input, output)
         reason = "" if arguments.no_error else _no_estimate(operator)

@@ -2,7 +2,8 @@
 
 from argparse import Namespace
 
-from ..evaluation.testset import cache_folder, load_testset
+from ..evaluation.cache import cache_folder
+from ..evaluation.testset import load_testset
 from ..runs.problems import make_problem
 from ..training.progress import progress_bar
 from .output import write_line

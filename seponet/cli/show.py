@@ -5,22 +5,21 @@ from argparse import Namespace
 from dataclasses import asdict
 from typing import Any
 
-import equinox as eqx
-import jax
-
 from .._text import show_duration
 from ..equations.problem import Problem
 from ..evaluation.break_even import describe_break_even
-from ..nn.fixed import trainable
+from ..operator.description import count_parameters
 from ..operator.error import describe_calibration
 from ..operator.operator import load
+from ..operator.saving import load_calibration, read_description
 from ..problems import PROBLEMS
 from ..problems.published import paper_figure
-from ..runs.config import RunConfig
+from ..runs.config import read_config
 from ..runs.figures import plot_run
 from ..runs.folder import RunFolder
 from ..runs.recipes import recipes_of
 from ..training.recipe import Recipe, flat
+from .evaluate import own_problem
 from .output import write_json, write_line, write_table
 
 SYMBOLS = {
@@ -86,7 +85,8 @@ def info_command(arguments: Namespace) -> int:
 
 
 def plot_command(arguments: Namespace) -> int:
-    for path in plot_run(RunFolder(arguments.run), load(arguments.run)):
+    operator = load(arguments.run, problem=own_problem(arguments), trust=arguments.trust)
+    for path in plot_run(RunFolder(arguments.run), operator):
         write_line(str(path))
     return 0
 
@@ -118,22 +118,23 @@ def _error(figure: dict[str, Any] | None) -> str:
 def _inspect(folder: RunFolder) -> dict[str, Any]:
     if not folder.path.is_dir():
         raise ValueError(f"there is no run {folder.path}")
-    config = RunConfig.read(folder.config).to_dict() if folder.config.exists() else {}
+    # Nothing that a folder names is imported: what it says about itself is shown, and its arrays are counted.
+    config = read_config(folder.config) if folder.config.exists() else {}
     report, last = folder.read_report(), folder.last_metrics()
     trained = folder.operator.exists() or not config
     parameters, calibration = None, ""
     if trained:
-        operator = load(folder.path)
-        model = operator.model
-        if operator.calibration is not None:
-            calibration = describe_calibration(operator.calibration)
-        else:
-            reason = report.get("calibration", {}).get("reason")
-            calibration = f"not calibrated{f': {reason}' if reason else ''}"
-        parameters = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))
+        parameters = count_parameters(read_description(folder.path).model)
+        found = load_calibration(folder.path)
+        reason = report.get("calibration", {}).get("reason")
+        calibration = f"not calibrated{f': {reason}' if reason else ''}"
+        if found is not None:
+            calibration = describe_calibration(found)
     steps = config.get("train", {}).get("steps")
-    complete = trained and (steps is None or report.get("steps", 0) >= steps)
-    state = "complete" if complete else f"stopped after {last.get('step', 0)} of {steps} steps"
+    stepped = steps is None or report.get("steps", 0) >= steps
+    state = f"stopped after {last.get('step', 0)} of {steps} steps"
+    if trained and stepped:
+        state = "stopped in the polish" if report.get("interrupted", False) else "complete"
     return {
         "path": str(folder.path),
         "state": state,

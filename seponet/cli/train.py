@@ -4,7 +4,9 @@ import logging
 import signal
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
+from ..operator.trust import Trust
 from ..runs.config import RunConfig
 from ..runs.folder import RunFolder
 from ..runs.train import run
@@ -15,10 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 def train_command(arguments: Namespace) -> int:
-    config, out = _configure(arguments)
     # A scheduler's polite end is like Ctrl-C: the run is saved and can be resumed.
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
+        config, out = _configure(arguments)
         outcome = run(
             config,
             out=out,
@@ -30,6 +32,11 @@ def train_command(arguments: Namespace) -> int:
             figures=not arguments.no_figures,
             quiet=arguments.quiet,
         )
+    except KeyboardInterrupt:
+        raise ValueError(
+            "stopped by a signal; what was written is whole, so give the same command again, with --resume if the run "
+            "folder is there"
+        ) from None
     finally:
         signal.signal(signal.SIGTERM, before)
     trained, steps = outcome.trained, config.recipe.train.steps
@@ -52,10 +59,20 @@ def _configure(arguments: Namespace) -> tuple[RunConfig, Path]:
         recipe = arguments.recipe or "quick"
         config = RunConfig.make(arguments.problem, recipe, arguments.seed or 0, changes)
     else:
-        source = arguments.config or RunFolder(arguments.out).config
-        config = RunConfig.read(source, arguments.seed, changes)
+        config = _read(arguments, changes, Trust(arguments.trust))
     default = Path("runs") / f"{config.name}-{Path(config.label).stem}"
     return config, Path(arguments.out or default)
+
+
+def _read(arguments: Namespace, changes: dict[str, Any], trust: Trust) -> RunConfig:
+    """The configuration in a file, or that of the run which is to go on."""
+    if arguments.config:
+        return RunConfig.read(arguments.config, arguments.seed, changes, trust)
+    folder = RunFolder(arguments.out)
+    text = folder.read_config()
+    if text is None:
+        raise ValueError(f"there is no configuration {folder.config}; a run folder has one, called config.toml")
+    return RunConfig.parse(text, str(folder.config), arguments.seed, changes, trust)
 
 
 def _interrupt(*_: object) -> None:

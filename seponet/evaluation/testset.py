@@ -3,32 +3,29 @@
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import platformdirs
 import xarray as xr
 from jaxtyping import Float
 
-from .._files import replacing
 from .._text import percent
 from ..equations.problem import Problem
 from ..functions import Functions, as_callable
 from ..locations import Grid
-from ..operator.class_address import file_digest, is_packaged
+from ..operator.class_address import is_packaged
 from ..problems.published import paper_reference
 from ..reference import estimate_error
+from .cache import UNKNOWN, cache_folder, class_fingerprint, read_cached, write_cached
 from .own_reference import TOLERANCES, NoReference, check_usable, own_solutions
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 SEEDS = {"test": 7_000_001, "validation": 7_000_002}
 """Each split has its key; training folds its seed differently, so no functions are shared."""
 
@@ -104,6 +101,8 @@ def load_testset(
     - `refresh`: whether to compute it anew.
     - `progress`: called with (functions solved, functions).
     """
+    if functions < 1:
+        raise ValueError(f"a test set has at least one function; got {functions}")
     inputs = draw_functions(problem, split, functions)
     points = dict(problem.grid() if points is None else points)
     kind = "own" if kind == "converged" and not problem.has_reference else kind
@@ -111,14 +110,14 @@ def load_testset(
     path = cache_folder() / f"{type(problem).__name__.lower()}-{split}-{attributes['content']}.nc"
     data = None
     if not refresh and path.exists():
-        data = _read(path)
+        data = read_cached(path, attributes["content"])
     if data is None:
         data = _solve(problem, split, inputs, points, kind, progress).assign_attrs(attributes)
         if kind == "converged" and problem.reference_resolution:
             data = data.assign_attrs(_own_error_attributes(problem, inputs, points, problem.reference_resolution))
-        data.attrs["checksum"] = _checksum(data)
         # What turns out to be no reference is kept too: it need not be found out twice.
-        _write(data, path)
+        if attributes.get("source") != UNKNOWN:
+            write_cached(data, path)
     if kind == "own":
         check_usable(problem, data.attrs)
         mean, largest = (percent(float(data.attrs[f"own_error_{which}"])) for which in ("mean", "max"))
@@ -149,11 +148,6 @@ def find_testset(
         return None
 
 
-def cache_folder() -> Path:
-    """Where test sets are kept: `$SEPONET_CACHE`, or the user's cache folder."""
-    return Path(os.environ.get("SEPONET_CACHE") or platformdirs.user_cache_dir("seponet")) / "testsets"
-
-
 def _solve(
     problem: Problem,
     split: str,
@@ -178,10 +172,35 @@ def _solve(
             solved = problem.reference_solution(subset, points)
         else:
             solved = paper_reference(problem, subset, points)
+        _check_reference(problem, solved, len(next(iter(subset.values()))), points)
         parts.append(solved)
         if progress is not None:
             progress(min(start + batch, total), total)
     return _dataset(problem, inputs, points, parts)
+
+
+def _check_reference(
+    problem: Problem, solved: Mapping[str, Any], functions: int, points: Mapping[str, np.ndarray]
+) -> None:
+    """Refuse what a method `reference` returns if it is not a solution: nothing else would notice."""
+    name = f"`reference` of {type(problem).__name__}"
+    if not isinstance(solved, Mapping) or set(solved) != set(problem.fields):
+        came = ", ".join(map(str, solved)) if isinstance(solved, Mapping) else type(solved).__name__
+        raise ValueError(f"{name} must return a mapping with the fields {', '.join(problem.fields)}; got {came}")
+    shape = (functions, *(len(points[axis]) for axis in problem.domain))
+    for field, values in solved.items():
+        array = np.asarray(values)
+        if array.shape != shape or not np.issubdtype(array.dtype, np.floating):
+            raise ValueError(
+                f"{name} must return {field!r} as real numbers of the shape {shape} (functions, then "
+                f"{', '.join(problem.domain)}); got {array.dtype} of the shape {array.shape}"
+            )
+        with np.errstate(over="ignore"):
+            wrong = ~np.isfinite(array.astype(np.float32))
+        if np.any(wrong):
+            index = tuple(int(i) for i in np.argwhere(wrong)[0])
+            place = ", ".join(f"{n} = {points[n][i]:g}" for n, i in zip(problem.domain, index[1:], strict=True))
+            raise ValueError(f"{name} returned {array[index]} for {field!r} of function {index[0]} at {place}")
 
 
 def _dataset(
@@ -249,39 +268,13 @@ def _describe(
         described["tolerance"] = TOLERANCES[split]
     if not is_packaged(type(problem)):
         # Its equation and its solver may change from run to run: solutions are those of the file as it is.
-        described |= {"constants": repr(problem), "source": file_digest(type(problem))}
+        described |= {"constants": repr(problem), "source": class_fingerprint(type(problem))}
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for leaf in jax.tree.leaves(dict(inputs)):
         digest.update(np.asarray(leaf).tobytes())
     for name in problem.domain:
         digest.update(np.asarray(points[name], np.float64).tobytes())
     return {**described, "content": digest.hexdigest()[:16]}
-
-
-def _checksum(data: xr.Dataset) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(map(str, data.data_vars)):
-        digest.update(np.ascontiguousarray(data[name].values).tobytes())
-    return digest.hexdigest()
-
-
-def _write(data: xr.Dataset, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as fresh:
-        data.to_netcdf(fresh, engine="netcdf4")
-
-
-def _read(path: Path) -> xr.Dataset | None:
-    try:
-        with xr.open_dataset(path, engine="netcdf4") as file:
-            data = file.load()
-    except (OSError, ValueError, KeyError) as error:
-        logger.warning("the cached test set %s can't be read (%s); it is made anew", path, error)
-        return None
-    if data.attrs.get("checksum") != _checksum(data):
-        logger.warning("the cached test set %s is damaged; it is made anew", path)
-        return None
-    return data
 
 
 def grid_of(testset: TestSet) -> Grid:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from .._text import did_you_mean
 
+LARGEST = 10**6
+"""No width, depth or rank is larger: it would not fit."""
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -70,6 +73,16 @@ class ModelConfig:
     invariant: str = ""
     reach: int = 3
     waves: int = 8
+
+    def __post_init__(self) -> None:
+        ranks = self.rank.values() if isinstance(self.rank, Mapping) else [self.rank]
+        positive = {name: getattr(self, name) for name in ("trunk_width", "branch_width", "sensors", "components")}
+        for name, value in [*positive.items(), *(("rank", rank) for rank in ranks)]:
+            if isinstance(value, int) and not 1 <= value <= LARGEST:
+                raise ValueError(f"model.{name} must be between 1 and {LARGEST:,}; got {value}")
+        for name in ("trunk_depth", "branch_depth", "wavenumbers", "reach", "waves", "ridge"):
+            if not 0 <= getattr(self, name) <= LARGEST:
+                raise ValueError(f"model.{name} must be between 0 and {LARGEST:,}; got {getattr(self, name)}")
 
 
 def choose(what: str, value: str, known: tuple[str, ...]) -> str:

@@ -1,16 +1,20 @@
 """The address of a class: what another process needs in order to import it again."""
 
+import ast
 import hashlib
 import importlib
 import importlib.util
 import inspect
-import os
 import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import equinox as eqx
+
+from .trust import NOTHING, Trust, remember
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -53,9 +57,29 @@ class ClassAddress:
         importable = module != "__main__" and not module.startswith(_SCRIPT)
         return cls(name, module if importable else None, str(Path(file).resolve()), digest)
 
-    def find(self) -> type:
-        """The class, imported from its module or else from its file."""
-        definition = self._from_main() or self._from_module() or self._from_file()
+    @classmethod
+    def read(cls, content: Any) -> "ClassAddress":
+        """From what a file says."""
+        known = ("name", "module", "file", "digest")
+        if not isinstance(content, dict) or not all(k in known and isinstance(v, str) for k, v in content.items()):
+            raise ValueError(f"a class is described by {', '.join(known)}; got {content!r:.80}")
+        if not content.get("name"):
+            raise ValueError("a class is described without its name")
+        return cls(**content)
+
+    def remember(self) -> None:
+        """Note that this user has run the code at this address."""
+        remember(self.file, self.module)
+
+    def find(self, trust: Trust = NOTHING) -> type:
+        """The class: passed by the caller, defined in this process already, or, if that is trusted, imported from its
+        module or else from its file."""
+        definition = trust.passed(self.name) or self._defined_here()
+        if definition is None:
+            if self.file is not None and not Path(self.file).exists() and not (trust.everything and self.module):
+                raise self._gone()
+            trust.check(self.name, self.file, self.module)
+            definition = self._from_module() or self._from_file()
         if self.digest is not None and _digest(definition) != self.digest:
             warnings.warn(
                 f"the source of {self.name} in {self.file} has changed since it was saved; what was trained may "
@@ -64,10 +88,14 @@ class ClassAddress:
             )
         return definition
 
-    def _from_main(self) -> type | None:
-        main = sys.modules.get("__main__")
-        path = getattr(main, "__file__", None)
-        return _attribute(main, self.name) if path and self.file == str(Path(path).resolve()) else None
+    def _defined_here(self) -> type | None:
+        """The class, if it is part of models and this process has it: looking for it runs nothing."""
+        modules = [loaded_module(self.file)] if self.file is not None else []
+        # Where its file is not, on another machine for instance, a module of that name stands for it.
+        if self.module is not None and (self.file is None or not Path(self.file).exists()):
+            modules.append(sys.modules.get(self.module))
+        found = (_defined(module, self.name) for module in modules if module is not None)
+        return next((cls for cls in found if cls is not None and _is_part(cls)), None)
 
     def _from_module(self) -> type | None:
         if self.module is None:
@@ -79,8 +107,8 @@ class ClassAddress:
         file = getattr(module, "__file__", None)
         # A module of the same name elsewhere is another one, as long as the file still exists.
         if self.file is not None and (module is None or (file and str(Path(file).resolve()) != self.file)):
-            return _attribute(module, self.name) if module and not Path(self.file).exists() else None
-        definition = _attribute(module, self.name)
+            return _defined(module, self.name) if module and not Path(self.file).exists() else None
+        definition = None if module is None else _defined(module, self.name)
         if definition is None:
             raise ValueError(
                 f"there is no {self.name} in the module {self.module}; it was saved by another version of it"
@@ -89,11 +117,17 @@ class ClassAddress:
 
     def _from_file(self) -> type:
         if self.file is None or not Path(self.file).exists():
-            raise ValueError(f"{self.name} was defined in {self.file}, which is not there any more; put the file back")
-        definition = _attribute(import_file(self.file), self.name)
+            raise self._gone()
+        definition = _defined(import_file(self.file), self.name)
         if definition is None:
             raise ValueError(f"there is no class {self.name} in {self.file} any more; it was renamed or removed")
         return definition
+
+    def _gone(self) -> ValueError:
+        return ValueError(
+            f"{self.name} was defined in {self.file}, which is not there any more; put the file back, or pass the "
+            f"class (problem={self.name}, --problem FILE:{self.name})"
+        )
 
 
 _SCRIPT = f"{PACKAGE}.script:"
@@ -123,10 +157,25 @@ def import_file(path: str | Path) -> ModuleType:
     return module
 
 
-def _attribute(module: Any, name: str) -> type | None:
+def loaded_module(path: str | Path) -> ModuleType | None:
+    """The module of a file that this process has already, its main script for instance: it must not run twice."""
+    path = Path(path).resolve()
+    files = {module: getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    # Thousands of modules are compared: only those of that name are looked up on the disk.
+    alike = (module for module, file in files.items() if isinstance(file, str) and Path(file).name == path.name)
+    return next((module for module in alike if Path(str(module.__file__)).resolve() == path), None)
+
+
+def _defined(module: Any, name: str) -> type | None:
+    """A class by its qualified name, as it stands in the module: no `__getattr__` is asked, which might import."""
     for part in name.split("."):
-        module = getattr(module, part, None)
+        module = vars(module).get(part) if isinstance(module, ModuleType | type) else None
     return module if isinstance(module, type) else None
+
+
+def _is_part(cls: type) -> bool:
+    """Whether models are made of such classes: any other dataclass of a library is none of a file's business."""
+    return issubclass(cls, eqx.Module) or any(is_packaged(base) for base in cls.__mro__)
 
 
 def is_packaged(made: type) -> bool:
@@ -135,13 +184,49 @@ def is_packaged(made: type) -> bool:
     return module.partition(".")[0] == PACKAGE and not module.startswith(_SCRIPT)
 
 
-def file_digest(made: type) -> str:
-    """A hash of the file that defines a class; without such a file a random one, so that no two are taken for equal."""
-    try:
-        content = Path(inspect.getfile(made)).read_bytes()
-    except (OSError, TypeError):
-        content = os.urandom(16)
-    return hashlib.sha256(content).hexdigest()[:16]
+def source_digest(made: type) -> str | None:
+    """A hash of the code of a class, and of all in its file that it uses; None without one, or for the package's.
+
+    Comments and layout don't count, nor does what the class doesn't use: the call that trains it may change.
+    """
+    digest = hashlib.sha256()
+    for cls in made.__mro__:
+        if cls is object or is_packaged(cls):
+            continue
+        try:
+            tree = ast.parse(Path(inspect.getfile(cls)).read_bytes())
+        except (OSError, TypeError, SyntaxError):
+            return None
+        for statement in _used(tree, cls.__qualname__.partition(".")[0]):
+            digest.update(ast.dump(statement).encode())
+    return None if is_packaged(made) else digest.hexdigest()[:16]
+
+
+def _used(tree: ast.Module, name: str) -> list[ast.stmt]:
+    """The statements of a module that define a name, and whatever names these use, in their order."""
+    bound = [(statement, _bound(statement)) for statement in tree.body]
+    wanted, done = {name}, set[int]()
+    while True:
+        more = [i for i, (_, names) in enumerate(bound) if i not in done and names & wanted]
+        if not more:
+            return [tree.body[i] for i in sorted(done)]
+        done.update(more)
+        nodes = (node for i in more for node in ast.walk(tree.body[i]))
+        wanted |= {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement of a module gives a meaning to."""
+    names: set[str] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+    # What a function or a class binds inside stays there.
+    return {statement.name} if isinstance(statement, ast.FunctionDef | ast.ClassDef) else names
 
 
 def _digest(made: type) -> str:

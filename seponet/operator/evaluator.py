@@ -1,5 +1,6 @@
 """An operator on one grid, or at one set of points: what depends on the location alone is computed once."""
 
+import gc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 from jaxtyping import Array
 
+from .._machine import host_memory
 from .._precision import in_precision_of, is_double
 from .._text import did_you_mean
 from ..calculus.basis_values import BasisValues
@@ -25,6 +28,9 @@ from ..locations import Grid, Location, Points
 from .inputs import read_inputs, read_sensor_values
 
 Inputs = dict[str, Functions]
+
+HIGHEST = 8
+"""The highest derivative that is evaluated: each order costs a digit or two."""
 
 
 class CompiledEvaluator:
@@ -77,7 +83,10 @@ class CompiledEvaluator:
         """The fields for one or many functions, given as for `Operator.predict`."""
         with in_precision_of(self.model):
             inputs, count = read_inputs(self.model.problem, sensors_of(self.model.problem, self.model.sensors), u)
-            return self.label(self.compute(inputs, count or 1), count)
+            values = self.compute(inputs, count or 1)
+            for symbol, value in zip(self.symbols, values, strict=True):
+                check_finite(str(symbol), value)
+            return self.label(values, count)
 
     def evaluate(self, values: Any = None) -> Any:
         """The fields for values at the sensors: a pure function, which may be compiled and differentiated.
@@ -114,6 +123,7 @@ class CompiledEvaluator:
         """For every symbol an array `[functions, *shape]`, computed in chunks; `coefficients` replace those of the
         model."""
         n = self.where.shape[0]
+        check_size({"point": math.prod(self.where.shape)}, count * len(self.symbols))
         if count not in self._chunks:
             self._chunks[count] = self._choose_chunks(inputs, count)
         functions, rows = self._chunks[count]
@@ -203,6 +213,46 @@ class CompiledEvaluator:
         return functions, rows
 
 
+def forget_programs() -> None:
+    """Drop what JAX has compiled: it keeps the programs of grids that nobody uses any more, a dozen for each.
+
+    A grid is a constant of its programs, so that classical bases are tabulated in float64, and bases are tabulated by
+    programs of its shape: neither serves another grid. What is still used is compiled again when it is needed.
+    """
+    # In a program that is being traced, its own pieces are among what would be dropped.
+    if not isinstance(jnp.zeros(()) + 0, Tracer):
+        gc.collect()
+        jax.clear_caches()
+
+
+def check_finite(name: str, values: np.ndarray) -> None:
+    """Refuse an answer that is none."""
+    wrong = ~np.isfinite(values)
+    if np.any(wrong):
+        functions = np.unique(np.argwhere(wrong)[:, 0])
+        raise ValueError(
+            f"the prediction of {name} is not finite for {len(functions)} of {len(values)} functions, function "
+            f"{functions[0]} for instance: the input is far from those that were trained on, or the model is damaged"
+        )
+
+
+def check_size(counts: Mapping[str, int], arrays: int = 1) -> None:
+    """Refuse a grid whose values would not fit in memory, before anything is computed.
+
+    **Arguments:**
+
+    - `counts`: the number of points along each axis.
+    - `arrays`: how many arrays there will be, of all functions and fields.
+    """
+    needed, available = 8 * arrays * math.prod(counts.values()), host_memory()
+    if needed > available:
+        grid = " x ".join(f"{name} {count:,}" for name, count in counts.items())
+        raise ValueError(
+            f"{arrays} field{'s' if arrays > 1 else ''} on the grid {grid} would take {needed / 2**30:,.1f} GiB, and "
+            f"{available / 2**30:.1f} GiB are free: ask for fewer points or functions at a time"
+        )
+
+
 def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) -> tuple[Location, dict[str, np.ndarray]]:
     """The grid, or the scattered points, that coordinates describe; a `ValueError` says what is wrong with them.
 
@@ -227,6 +277,7 @@ def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) ->
             )
         arrays[name] = array
     if not points:
+        check_size({name: array.size for name, array in arrays.items()})
         return Grid.of(domain, {name: jnp.asarray(np.atleast_1d(a)) for name, a in arrays.items()}), arrays
     sizes = {a.shape[0] for a in arrays.values() if a.ndim} or {1}
     if len(sizes) > 1:
@@ -257,6 +308,8 @@ def requested_symbols(
     names = (derivative,) if isinstance(derivative, str) else tuple(derivative)
     symbols = tuple(dict.fromkeys(problem.vocabulary.parse(name) for name in names))
     for symbol in symbols:
+        if sum(order for _, order in symbol.alpha) > HIGHEST:
+            raise ValueError(f"`{symbol}` is beyond derivatives of order {HIGHEST}, of which rounding leaves nothing")
         if symbol.kind != "field" or symbol.name not in eligible:
             raise ValueError(
                 f"`{symbol}` is not a derivative of {', '.join(eligible)}; write for instance `{eligible[0]}_x`"

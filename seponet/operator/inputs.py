@@ -4,6 +4,7 @@ Arrays have the functions first, then the components (if the input has any), the
 functions' axis they are one function. Numbers and vectors follow the same rule with no axes.
 """
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,8 +15,10 @@ import xarray as xr
 from jaxtyping import Array
 
 from ..equations.problem import Problem
-from ..functions import Functions, Sampled, Space
+from ..functions import Functions, Sampled, Scalar, Space, Vector
 from ..functions.interpolant import Interpolant, interpolate
+
+logger = logging.getLogger(__name__)
 
 
 def read_inputs(
@@ -59,6 +62,9 @@ def read_sensor_values(
     **Returns:** for each input `[functions, *components, *sensors]`, and whether the user gave the functions' axis.
     """
     by_name = _named(spaces, given)
+    for name in spaces:
+        if jnp.iscomplexobj(by_name[name]):
+            raise ValueError(f"input {name!r} must be real; got complex numbers")
     values = {name: jnp.asarray(by_name[name], float) for name in spaces}
     shapes = {name: _shape(space, sensors[name]) for name, space in spaces.items()}
     ranks = {values[name].ndim - len(shape) for name, shape in shapes.items()}
@@ -107,9 +113,13 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
         data, many, coordinates = _labelled(name, space, value)
     else:
         data, many, coordinates = *_array(name, space, value), None
-    if not np.all(np.isfinite(data)):
-        index = tuple(int(i) for i in np.argwhere(~np.isfinite(data))[0])
-        raise ValueError(f"input {name!r} must be finite; got {data[index]} in function {index[0]}")
+    largest = np.finfo(jnp.zeros(()).dtype).max
+    wrong = ~(np.abs(data) <= largest)
+    if np.any(wrong):
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        wanted = f"at most {largest:.2g} in this precision" if np.isfinite(data[index]) else "finite"
+        raise ValueError(f"input {name!r} must be {wanted}; got {data[index]} in function {index[0]}")
+    _tell_range(name, space, data)
     if not coordinates:
         try:
             return interpolate(space, data), many
@@ -122,9 +132,35 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
     return Functions(Interpolant(fit.domain, fit.bases, fit.components), jnp.asarray(fit.coefficients)), many
 
 
+def _tell_range(name: str, space: Space, data: np.ndarray) -> None:
+    """Warn of numbers outside of the range that they were declared with: no network has seen any like them."""
+    if not isinstance(space, Scalar | Vector):
+        return
+    low, high = (np.broadcast_to(np.asarray(bound, np.float64), data.shape) for bound in (space.low, space.high))
+    # A bound of float32 that was rounded is no number outside.
+    slack = 1e-6 * np.maximum(np.abs(low), np.abs(high))
+    outside = (data < low - slack) | (data > high + slack)
+    if np.any(outside):
+        wanted = f"[{low[outside][0]:g}, {high[outside][0]:g}]"
+        logger.warning(
+            "input %r is declared in %s, and %g is outside: no network has seen its like",
+            name,
+            wanted,
+            data[outside][0],
+        )
+
+
 def _array(name: str, space: Space, value: Any) -> tuple[np.ndarray, bool]:
-    if np.iscomplexobj(value):
+    if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
+        raise ValueError(f"input {name!r} has masked values; fill them first (numpy.ma.filled)")
+    try:
+        kind = np.asarray(value).dtype.kind
+    except (TypeError, ValueError):
+        kind = "O"
+    if kind == "c":
         raise ValueError(f"input {name!r} must be real; got complex numbers, so give real and imaginary part apart")
+    if kind not in "biufO":
+        raise ValueError(f"input {name!r} must be an array of numbers; got the type {np.asarray(value).dtype}")
     try:
         data = np.asarray(value, np.float64)
     except (TypeError, ValueError):
@@ -167,7 +203,14 @@ def _sample(name: str, space: Space, counts: Mapping[str, int], function: Callab
     }
     points = np.meshgrid(*(np.asarray(p, np.float64) for p in space.sensors(fine).points), indexing="ij")
     shape = (() if space.components is None else (space.components,)) + tuple(fine[axis] for axis in space.domain)
-    values = np.asarray(function(*points), np.float64)
+    try:
+        values = np.asarray(function(*points))
+    except Exception as error:
+        called = f"input {name!r} was called with arrays for {', '.join(space.domain) or 'nothing'}"
+        raise ValueError(f"{called} and failed with {type(error).__name__}: {error}") from error
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"input {name!r} must return real numbers; got {values.dtype}")
+    values = values.astype(np.float64)
     try:
         return np.broadcast_to(values, shape)
     except ValueError:

@@ -22,20 +22,21 @@ from ..nn.model import OperatorNetwork
 from .calibrate import FUNCTIONS, calibrate
 from .error import ErrorEstimator, error_field, label_errors, with_errors
 from .estimate import Calibration
-from .evaluator import CompiledEvaluator, locate, requested_symbols, sensors_of
+from .evaluator import CompiledEvaluator, check_size, forget_programs, locate, requested_symbols, sensors_of
 from .inputs import read_inputs
 from .nodes import choose_nodes, given_nodes
 from .refinement import Refined, Refinement
 from .rollout import roll_out
 from .saving import load_parts, save_model
 from .solving import solve_to
+from .trust import Trust
 
 logger = logging.getLogger(__name__)
 
 MEMORY = 2**29
 """The default working memory in bytes."""
 KEPT = 8
-"""How many compiled evaluators an operator keeps."""
+"""How many compiled evaluators an operator keeps; after as many that it has dropped, their programs are forgotten."""
 
 
 class Operator:
@@ -70,6 +71,7 @@ class Operator:
         self.model, self.calibration = model, calibration
         self._estimator = ErrorEstimator(model, calibration)
         self._evaluators: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
+        self._dropped = 0
         arrays, static = eqx.partition(model, eqx.is_array)
 
         @jax.jit
@@ -230,6 +232,8 @@ class Operator:
         symbols = requested_symbols(self.problem, derivative, field)
         double = is_double(self.model) or jax.config.read("jax_enable_x64")
         arrays = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
+        if not points:
+            check_size({name: c.size for name, c in arrays.items()})
         location = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in arrays.items())
         key = (location, symbols, points, memory, double)
         if key not in self._evaluators:
@@ -238,6 +242,10 @@ class Operator:
             )
             while len(self._evaluators) > KEPT:
                 self._evaluators.popitem(last=False)
+                self._dropped += 1
+            if self._dropped >= KEPT:
+                self._dropped = 0
+                forget_programs()
         self._evaluators.move_to_end(key)
         return self._evaluators[key]
 
@@ -372,9 +380,9 @@ class Operator:
         save_model(path, self.model, overwrite=overwrite, calibration=self.calibration)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Operator":
-        """The operator in a folder that `save` wrote. It runs the file that defines the problem, so trust that file."""
-        return cls(*load_parts(path))
+    def load(cls, path: str | Path, *, problem: type[Problem] | None = None, trust: bool = False) -> "Operator":
+        """The operator in a folder that `save` wrote; see `seponet.load`."""
+        return cls(*load_parts(path, Trust(trust, () if problem is None else (problem,))))
 
     def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
         """Batches of inputs and of what is derived from them, and their number; None without a functions' axis."""
@@ -404,8 +412,20 @@ class Operator:
         )
 
 
-def load(path: str | Path) -> Operator:
-    """The operator in a run folder, or in a folder that `Operator.save` wrote."""
+def load(path: str | Path, *, problem: type[Problem] | None = None, trust: bool = False) -> Operator:
+    """The operator in a run folder, or in a folder that `Operator.save` wrote.
+
+    No code runs but the package's: a problem of one's own is the class that is passed, one that this process has
+    defined, or one in a file that this user has trained with and that has not changed since. Any other is refused with
+    its file and digest.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `problem`: the class of the problem, if it is not one of the package.
+    - `trust`: run the files and import the modules that the folder names; for folders of people whose code you would
+        run as well.
+    """
     folder = Path(path)
     if not folder.exists():
         raise ValueError(f"there is no run {path}")
@@ -413,4 +433,4 @@ def load(path: str | Path) -> Operator:
         raise ValueError(
             f"the run in {path} has not been trained to its end; go on with it: seponet train --resume --out {path}"
         )
-    return Operator.load(path)
+    return Operator.load(path, problem=problem, trust=trust)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from .operator import Operator
 
 
+WINDOWS = 100_000
+"""The most windows of time: each takes a pass of the model, and adds its error."""
+
+
 def roll_out(
     operator: Operator, u: Any, coordinates: Mapping[str, Any], residual: bool = False, error: bool = False
 ) -> xr.Dataset:
@@ -37,6 +41,11 @@ def roll_out(
     axis = problem.domain.axis(time)
     times = np.atleast_1d(np.asarray(coordinates[time], np.float64))
     elapsed = (times - axis.lower) / axis.length
+    if not np.all(np.isfinite(times)) or np.max(elapsed, initial=0.0) > WINDOWS:
+        far = times[~np.isfinite(times) | (elapsed > WINDOWS)][0]
+        raise ValueError(
+            f"solutions are continued by at most {WINDOWS:,} windows of {axis.length:g}; got {time} = {far:g}"
+        )
     if not np.all(elapsed >= -1e-9):
         raise ValueError(f"solutions are continued from {time} = {axis.lower:g} on; got {times.min():g}")
     window = np.maximum(np.ceil(elapsed - 1e-9).astype(int) - 1, 0)

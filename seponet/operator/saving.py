@@ -1,9 +1,13 @@
-"""Models on disk, without pickle: a description in JSON and the arrays in an npz file.
+"""Models on disk, without pickle: a description in JSON and the arrays in an npz file, each with digests.
 
 The description is the tree of modules itself: for every module and dataclass the name of its class and its fields. So a
 model is rebuilt from what it is, not from how it was made: no configuration is repeated, no sample drawn again. A
 problem is described by the class that defines it and its constants. Classes of the package have registered names, which
 stay when the code moves; a user's own have an address.
+
+Nothing that is read is believed: the description and every array have digests; the arrays are in a file of one of two
+names beside the description, and their shapes are compared before they are read; and no code is run but the package's
+(`trust.py`).
 
 The format has a number. Each earlier format has a step that brings its description to the next one, so that an operator
 that a release wrote can be read by every later one; `tests/data` has operators of every format. What a class has got
@@ -11,31 +15,32 @@ since is no new format as long as it has a default.
 """
 
 import dataclasses
-import io
+import hashlib
 import json
 import shutil
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._files import current_umask, replacing, write_text
+from .._files import current_umask, read_text, replacing, write_text
 from ..equations.problem import Problem
 from ..nn.model import OperatorNetwork
+from .array_file import array_digest, read_arrays
 from .class_address import ClassAddress, is_packaged
+from .description import declared_arrays, own_classes
 from .estimate import Calibration
 from .format1 import from_format1
 from .registry import registered_class, registered_name
+from .trust import NOTHING, Trust
 
-FORMAT = 2
-UPGRADES: Mapping[int, Callable[[Any], Any]] = {1: from_format1}
-"""For each earlier format the step from its description of a model to that of the next one."""
+FORMAT = 3
+UPGRADES: Mapping[int, Callable[[Any], Any]] = {1: from_format1, 2: lambda description: description}
+"""For each earlier format the step from its description of a model to that of the next one. The third has digests."""
 DESCRIPTION, ARRAYS = "operator.json", ("arrays.npz", "arrays-2.npz")
 """The arrays have two names, used in turn: those in use stay until the description, which names them, is replaced."""
 
@@ -59,6 +64,9 @@ def save_model(
         "model": describe(model, arrays, "model"),
         "calibration": describe(calibration, arrays, "calibration"),
     }
+    # Whoever saves a class has run its code.
+    for address in own_classes(content["model"]):
+        address.remember()
     if path.exists():
         _write(path, content, arrays)
         return
@@ -73,40 +81,107 @@ def save_model(
         raise
 
 
-def load_model(path: str | Path) -> OperatorNetwork:
-    """The model in a folder that `save_model` wrote, or in its subfolder `operator`."""
-    return load_parts(path)[0]
+def load_model(path: str | Path, trust: Trust = NOTHING) -> OperatorNetwork:
+    """The model in a folder that `save_model` wrote, or in its subfolder `operator`; arguments as of `load_parts`."""
+    return load_parts(path, trust)[0]
 
 
-def load_parts(path: str | Path) -> tuple[OperatorNetwork, Calibration | None]:
-    """The model, and the calibration of its errors if it has one: earlier versions wrote none."""
+def load_parts(path: str | Path, trust: Trust = NOTHING) -> tuple[OperatorNetwork, Calibration | None]:
+    """The model, and the calibration of its errors if it has one: earlier versions wrote none.
+
+    **Arguments:**
+
+    - `path`: the folder.
+    - `trust`: which code besides the package's may be used.
+    """
+    saved = read_description(path)
+    model, calibration = _restored(saved, (saved.model, saved.calibration), trust)
+    source = saved.file.parent / DESCRIPTION
+    if not isinstance(model, OperatorNetwork):
+        raise ValueError(f"{source} describes a {type(model).__name__} instead of an operator network")
+    return model, _calibration(calibration, source)
+
+
+def load_calibration(path: str | Path) -> Calibration | None:
+    """The calibration alone, made of the package's classes: nothing that the model names is imported."""
+    saved = read_description(path)
+    (calibration,) = _restored(saved, (saved.calibration,), NOTHING)
+    return _calibration(calibration, saved.file.parent / DESCRIPTION)
+
+
+def _calibration(value: Any, source: Path) -> Calibration | None:
+    if not isinstance(value, Calibration | None):
+        raise ValueError(f"{source} has a {type(value).__name__} instead of a calibration")
+    return value
+
+
+class Description(NamedTuple):
+    """What a folder says of a saved operator.
+
+    - `model`, `calibration`: their descriptions, in today's format.
+    - `file`, `digests`: the file of their arrays, and the digest of each.
+    """
+
+    model: Any
+    calibration: Any
+    file: Path
+    digests: list[str] | None
+
+
+def _restored(saved: Description, parts: Sequence[Any], trust: Trust) -> list[Any]:
+    """The things that some of the descriptions are of."""
+    try:
+        # All arrays that the file has, whichever of them are asked for.
+        declared = declared_arrays({"list": [saved.model, saved.calibration]})
+        arrays = read_arrays(saved.file, declared, saved.digests)
+        return [restore(part, arrays, trust) for part in parts]
+    except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        source = saved.file.parent / DESCRIPTION
+        raise ValueError(f"{source} is damaged ({type(error).__name__}: {error}); save the operator again") from None
+
+
+def read_description(path: str | Path) -> Description:
+    """The description of what is in a folder, in today's format.
+
+    Nothing is imported and no array is read. Only formats that had none yet may be without digests.
+    """
     folder = Path(path)
     if not (folder / DESCRIPTION).exists() and (folder / "operator" / DESCRIPTION).exists():
         folder = folder / "operator"
-    if not (folder / DESCRIPTION).exists():
+    source = folder / DESCRIPTION
+    if not source.exists():
         raise ValueError(f"there is no saved operator in {folder}: {DESCRIPTION} is missing")
     try:
-        content = json.loads((folder / DESCRIPTION).read_text())
-        version, writer = content["format"], content["seponet"]
+        content = json.loads(read_text(source))
+        version, writer, description = content["format"], content["seponet"], content["model"]
         # Before there were two names, there was one.
-        file = folder / content.get("arrays", ARRAYS[0])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{folder / DESCRIPTION} is damaged ({error}); save the operator again") from None
+        arrays, digests = content.get("arrays", ARRAYS[0]), content.get("digests")
+        if arrays not in ARRAYS:
+            raise ValueError(f"its arrays are called {arrays!r} instead of {' or '.join(ARRAYS)}")
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise ValueError(f"its format is {version!r}")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{source} is damaged ({error}); save the operator again") from None
     if version not in (*UPGRADES, FORMAT):
         raise ValueError(
             f"{folder} has format {version}, written by seponet {writer}, and this version reads the formats "
             f"{', '.join(map(str, (*UPGRADES, FORMAT)))}; install a version that reads it"
         )
-    description = content["model"]
-    for earlier in range(version, FORMAT):
-        description = UPGRADES[earlier](description)
-    arrays = _read_arrays(file)
-    model, calibration = restore(description, arrays), restore(content.get("calibration"), arrays)
-    if not isinstance(model, OperatorNetwork):
-        raise ValueError(f"{folder / DESCRIPTION} describes a {type(model).__name__} instead of an operator network")
-    if not isinstance(calibration, Calibration | None):
-        raise ValueError(f"{folder / DESCRIPTION} has a {type(calibration).__name__} instead of a calibration")
-    return model, calibration
+    # A format that came before digests has none: one that has some is a later one whose number is damaged.
+    if (version >= 3 or "digest" in content) and content.get("digest") != _content_digest(content):
+        raise ValueError(f"{source} is damaged (its digest is that of another description); save the operator again")
+    try:
+        for earlier in range(version, FORMAT):
+            description = UPGRADES[earlier](description)
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{source} is damaged ({error}); save the operator again") from None
+    return Description(description, content.get("calibration"), folder / arrays, digests)
+
+
+def _content_digest(content: Mapping[str, Any]) -> str:
+    """Of all that a description says, whatever its layout."""
+    said = {key: value for key, value in content.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def describe(value: Any, arrays: list[np.ndarray], path: str) -> Any:
@@ -137,7 +212,7 @@ def describe(value: Any, arrays: list[np.ndarray], path: str) -> Any:
     )
 
 
-def restore(description: Any, arrays: Sequence[np.ndarray]) -> Any:
+def restore(description: Any, arrays: Sequence[np.ndarray], trust: Trust = NOTHING) -> Any:
     """The way back."""
     if not isinstance(description, dict):
         return description
@@ -145,18 +220,18 @@ def restore(description: Any, arrays: Sequence[np.ndarray]) -> Any:
     if kind == "array":
         return _array(description, arrays)
     if kind in ("list", "tuple"):
-        values = [restore(v, arrays) for v in content]
+        values = [restore(v, arrays, trust) for v in content]
         return values if kind == "list" else tuple(values)
     if kind == "dict":
-        return {k: restore(v, arrays) for k, v in content}
+        return {k: restore(v, arrays, trust) for k, v in content}
     if kind not in ("class", "object", "problem"):
         raise ValueError(f"{DESCRIPTION} is damaged: it has an entry {kind!r}; save the operator again")
-    cls = registered_class(content) if isinstance(content, str) else ClassAddress(**content).find()
+    cls = registered_class(content) if isinstance(content, str) else ClassAddress.read(content).find(trust)
     if kind == "class":
         return cls
     if not dataclasses.is_dataclass(cls):
         raise ValueError(f"{DESCRIPTION} is damaged: {cls.__name__} is not a module or a dataclass")
-    saved = {name: restore(v, arrays) for name, v in description["fields"].items()}
+    saved = {name: restore(v, arrays, trust) for name, v in description["fields"].items()}
     defaults = {f.name: _default(f) for f in dataclasses.fields(cls)}
     fields = {name: saved.get(name, default) for name, default in defaults.items()}
     if not set(saved) <= set(defaults) or any(value is dataclasses.MISSING for value in fields.values()):
@@ -165,6 +240,8 @@ def restore(description: Any, arrays: Sequence[np.ndarray]) -> Any:
             f"{', '.join(sorted(saved)) or 'none'}; it has changed since, so load it with the code that trained it"
         )
     if kind == "problem":
+        if not issubclass(cls, Problem):
+            raise ValueError(f"{DESCRIPTION} is damaged: {cls.__name__} is not a problem")
         return cls(**fields)
     # Constructors do work (initialise weights, take statistics) whose result is what was saved.
     instance = object.__new__(cls)
@@ -185,22 +262,9 @@ def _name(cls: type) -> str | dict[str, str]:
 
 
 def _array(description: dict[str, Any], arrays: Sequence[np.ndarray]) -> jax.Array:
-    index, shape, dtype = description["array"], tuple(description["shape"]), description["dtype"]
-    if index >= len(arrays) or arrays[index].shape != shape or str(arrays[index].dtype) != dtype:
-        raise ValueError(f"the arrays do not belong to {DESCRIPTION}: array {index} of {dtype}{list(shape)} is missing")
     # What was saved in float64 stays so in a program that computes in float32.
     with jax.enable_x64(True):
-        return jnp.asarray(arrays[index])
-
-
-def _read_arrays(file: Path) -> list[np.ndarray]:
-    try:
-        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as stored:
-            return [stored[str(i)] for i in range(len(stored.files))]
-    except FileNotFoundError:
-        raise ValueError(f"{file} is missing; save the operator again, or copy the whole folder") from None
-    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{file} is damaged ({error}); save the operator again, or copy the whole folder") from None
+        return jnp.asarray(arrays[description["array"]])
 
 
 def _may_replace(path: Path) -> bool:
@@ -211,13 +275,14 @@ def _may_replace(path: Path) -> bool:
 def _write(folder: Path, content: dict[str, Any], arrays: Sequence[np.ndarray]) -> None:
     """One step, the replacement of the description, makes the new model the saved one."""
     try:
-        used = json.loads((folder / DESCRIPTION).read_text()).get("arrays", ARRAYS[0])
+        used = json.loads(read_text(folder / DESCRIPTION)).get("arrays", ARRAYS[0])
     except (OSError, ValueError, AttributeError):
         used = ""
     free = ARRAYS[0] if used != ARRAYS[0] else ARRAYS[1]
     with replacing(folder / free) as fresh:
         np.savez(fresh, allow_pickle=False, **{str(i): array for i, array in enumerate(arrays)})
-    write_text(folder / DESCRIPTION, json.dumps({**content, "arrays": free}, indent=1))
+    whole = {**content, "arrays": free, "digests": [array_digest(array) for array in arrays]}
+    write_text(folder / DESCRIPTION, json.dumps({**whole, "digest": _content_digest(whole)}, indent=1))
     for name in ARRAYS:
         if name != free:
             (folder / name).unlink(missing_ok=True)

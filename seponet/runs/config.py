@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._files import to_toml
+from .._files import read_text, to_toml
 from ..equations.problem import Problem
+from ..operator.class_address import source_digest
+from ..operator.trust import NOTHING, Trust
 from ..problems import name_of
 from ..training.recipe import Recipe, flat
-from .problems import address_of, make_problem
+from .problems import address_of, find_named, make_problem
 from .recipes import load_recipe
 
-KEYS = ("problem", "recipe", "seed", "constants", "model", "train")
+KEYS = ("problem", "source", "recipe", "seed", "constants", "model", "train")
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,31 @@ class RunConfig:
         return cls(instance, load_recipe(recipe, name_of(instance)).changed(settings), seed, _label(recipe))
 
     @classmethod
-    def read(cls, path: str | Path, seed: int | None = None, changes: Mapping[str, Any] | None = None) -> "RunConfig":
-        """From a `config.toml`, with another seed or other settings if they are given."""
-        content = read_tables(path)
+    def read(
+        cls,
+        path: str | Path,
+        seed: int | None = None,
+        changes: Mapping[str, Any] | None = None,
+        trust: Trust = NOTHING,
+    ) -> "RunConfig":
+        """From a `config.toml`, with another seed or other settings if they are given; `trust` says which code besides
+        the package's may be used for the problem that it names."""
+        return cls.parse(_text(path), str(path), seed, changes, trust)
+
+    @classmethod
+    def parse(
+        cls,
+        text: str,
+        path: str,
+        seed: int | None = None,
+        changes: Mapping[str, Any] | None = None,
+        trust: Trust = NOTHING,
+    ) -> "RunConfig":
+        """From the text of a `config.toml`; `path` says in errors where it comes from."""
+        content = parse_tables(text, path)
         constants, settings = _split(changes or {})
         return cls(
-            make_problem(content["problem"], {**content.get("constants", {}), **constants}),
+            find_named(content["problem"], {**content.get("constants", {}), **constants}, trust),
             Recipe.from_dict(_recipe_tables(content), str(path)).changed(settings),
             content.get("seed", 0) if seed is None else seed,
             content.get("recipe", "custom"),
@@ -64,42 +85,58 @@ class RunConfig:
 
     def to_dict(self) -> dict[str, Any]:
         constants = {f.name: getattr(self.problem, f.name) for f in dataclasses.fields(self.problem)}  # pyright: ignore[reportArgumentType]
-        head = {"problem": address_of(self.problem), "recipe": self.label, "seed": self.seed}
-        return {**head, "constants": constants, **self.recipe.to_dict()}
+        source = source_digest(type(self.problem))
+        head = {"problem": address_of(self.problem), **({"source": source} if source else {})}
+        return {**head, "recipe": self.label, "seed": self.seed, "constants": constants, **self.recipe.to_dict()}
 
     def to_toml(self) -> str:
         return to_toml(self.to_dict())
 
-    def differences(self, path: str | Path) -> list[str]:
+    def differences(self, text: str, path: str) -> list[str]:
         """What the `config.toml` of another run has different, in words; the label doesn't matter.
 
-        The problem that it names is not looked up: its address and its constants are compared.
+        The problem that it names is not looked up: its address, its constants and its source are compared.
         """
-        tables = read_tables(path)
-        recipe = Recipe.from_dict(_recipe_tables(tables), str(path)).to_dict()
-        mine, theirs = flat(self.to_dict()), flat({**tables, **recipe})
-        keys = [key for key in {**mine, **theirs} if key != "recipe"]
+        mine, theirs = flat(self.to_dict()), flat(_with_defaults(parse_tables(text, path), path))
+        # Earlier versions did not note the source.
+        keys = [key for key in {**mine, **theirs} if key != "recipe" and (key != "source" or key in theirs)]
+        different = [key for key in keys if mine.get(key) != theirs.get(key)]
         return [
             f"{key} = {theirs.get(key)!r} instead of {mine.get(key)!r}"
-            for key in keys
-            if mine.get(key) != theirs.get(key)
+            if key != "source"
+            else f"another source of {self.name} than {mine['problem']} has now"
+            for key in different
         ]
 
 
-def read_tables(path: str | Path) -> dict[str, Any]:
+def parse_tables(text: str, path: str) -> dict[str, Any]:
     """The tables of a `config.toml`; the problem that it names is not looked up."""
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"there is no configuration {path}; a run folder has one, called config.toml")
     try:
-        content = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from None
     unknown = [key for key in content if key not in KEYS]
     if unknown or not isinstance(content.get("problem"), str):
         wrong = f"it has an unknown entry {unknown[0]!r}" if unknown else "it doesn't name its problem"
         raise ValueError(f"{path} is not the configuration of a run: {wrong}")
+    if not isinstance(content.get("constants", {}), dict) or type(content.get("seed", 0)) is not int:
+        raise ValueError(f"{path} is not the configuration of a run: constants must be a table, and seed a number")
     return content
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """What a `config.toml` says, with the defaults of what it leaves out; nothing that it names is imported."""
+    return _with_defaults(parse_tables(_text(path), str(path)), str(path))
+
+
+def _with_defaults(tables: dict[str, Any], path: str) -> dict[str, Any]:
+    return {**tables, **Recipe.from_dict(_recipe_tables(tables), path).to_dict()}
+
+
+def _text(path: str | Path) -> str:
+    if not Path(path).exists():
+        raise ValueError(f"there is no configuration {path}; a run folder has one, called config.toml")
+    return read_text(Path(path))
 
 
 def _label(recipe: str | Path | Recipe) -> str:

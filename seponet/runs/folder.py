@@ -9,18 +9,27 @@ figures/        pictures
 """
 
 import json
+import logging
+import re
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from .._files import write_text
+from .._files import read_text, write_text
+from .._lock import LOCK, locked
 from ..operator.estimate import Calibration
 from ..operator.saving import save_model
+from ..training.checkpoints import Checkpoints
 from ..training.log import METRICS, read_history
+
+logger = logging.getLogger(__name__)
 
 CONFIG, REPORT = "config.toml", "report.json"
 FOLDERS = ("checkpoints", "operator", "figures")
+LEFTOVER = re.compile(r"\.(config|report|metrics|operator|arrays|arrays-2|[0-9]+|lock)-\w+(\.\w+)?")
+"""Temporary files of ours, which a process that was killed has left."""
 
 
 class RunFolder:
@@ -46,11 +55,15 @@ class RunFolder:
     def operator(self) -> Path:
         return self.path / "operator"
 
+    def lock(self) -> AbstractContextManager[None]:
+        """The right to write; a run that another process is writing is refused."""
+        return locked(self.path)
+
     def check_free(self, *, resume: bool = False, overwrite: bool = False) -> None:
         """Refuse a place where this run may not be written."""
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; choose a folder for the run")
-        if not self.path.exists() or not any(self.path.iterdir()):
+        if not self.path.exists() or all(_is_ours(path) for path in self.path.iterdir()):
             return
         if not self.config.exists():
             raise ValueError(f"{self.path} holds other things than a run; choose another folder")
@@ -68,6 +81,33 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.config, config)
 
+    def remove_leftovers(self) -> None:
+        """Remove what a process that was killed has left half written; for whoever holds the lock."""
+        folders = [self.path, *(self.path / name for name in FOLDERS)]
+        for path in [path for folder in folders if folder.is_dir() for path in folder.iterdir()]:
+            if path.name != LOCK and LEFTOVER.fullmatch(path.name):
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def read_config(self) -> str | None:
+        """The text of the configuration that the run was made with; None if there is no run.
+
+        The checkpoints know it too, under a digest. If `config.toml` says something else, they are right: it has been
+        damaged, or edited, and the run can only go on as it began.
+        """
+        if not self.config.exists():
+            return None
+        try:
+            text, problem = read_text(self.config), None
+        except ValueError as error:
+            text, problem = "", error
+        kept = Checkpoints(self.path / "checkpoints").configuration()
+        if kept is None and problem is not None:
+            raise problem
+        if kept is not None and kept != text:
+            logger.warning("%s is not what the checkpoints were made with, which counts", self.config)
+            return kept
+        return text
+
     @property
     def resumable(self) -> bool:
         """Whether there is a checkpoint to go on from."""
@@ -84,9 +124,12 @@ class RunFolder:
         if not self.report.exists():
             return {}
         try:
-            return json.loads(self.report.read_text())
-        except ValueError as error:
+            report = json.loads(read_text(self.report))
+            if not isinstance(report, dict):
+                raise ValueError(f"it holds a {type(report).__name__} instead of entries")
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{self.report} is damaged ({error}); remove it and evaluate again") from None
+        return report
 
     def add_to_report(self, entries: Mapping[str, Any]) -> dict[str, Any]:
         """Write the report with `entries` added or replaced."""
@@ -101,3 +144,8 @@ class RunFolder:
 
     def save_operator(self, model: Any, calibration: Calibration | None = None) -> None:
         save_model(self.operator, model, overwrite=True, calibration=calibration)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is a lock or a temporary file of ours, and so no part of anything."""
+    return path.name == LOCK or LEFTOVER.fullmatch(path.name) is not None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import write_text
 from .._machine import available_memory, matmul_rate
 from .._precision import in_precision_of
 from .._text import parse_duration, plain, show_duration
@@ -32,6 +33,7 @@ from ..training.recipe import Recipe
 from .config import RunConfig
 from .figures import plot_run
 from .folder import RunFolder
+from .problems import remember_code
 
 logger = logging.getLogger(__name__)
 
@@ -127,24 +129,33 @@ def run(
     if (resume or overwrite) and out is None:
         raise ValueError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: give out")
     seconds = parse_duration(budget) if isinstance(budget, str) else budget
+    if seconds is not None and not seconds >= 0:
+        raise ValueError(f"a budget is a number of seconds that is not negative, or text like 5min; got {budget!r}")
+    if not -(2**63) <= config.seed < 2**63:
+        raise ValueError(f"a seed is a whole number of at most 63 bits; got {config.seed}")
+    if functions < 0:
+        raise ValueError(f"the number of test functions must not be negative; got {functions}")
     with _messages(quiet):
         _check_saveable(config, out)
+        remember_code(config.problem)
         if out is None:
             operator, trained = _train(config, None, False, seconds, data, quiet)
             return Outcome(_calibrated(operator, calibration)[0], trained)
         folder = RunFolder(out)
         folder.check_free(resume=resume, overwrite=overwrite)
-        operator, trained = _train(config, folder, resume, seconds, data, quiet)
-        if trained is not None and trained.end == "interrupt":
-            # Whoever interrupts a run wants it to end.
-            return Outcome(operator, trained, folder.read_report())
-        if operator.calibration is None and calibration > 0:
-            operator, told = _calibrated(operator, calibration)
-            if operator.calibration is not None:
-                folder.save_operator(operator.model, operator.calibration)
-            folder.add_to_report({"calibration": plain(told)})
-        report = _evaluate(folder, operator, functions, quiet) if functions > 0 else folder.read_report()
-        return Outcome(operator, trained, report, _draw(folder, operator) if figures else ())
+        with folder.lock():
+            folder.remove_leftovers()
+            operator, trained = _train(config, folder, resume, seconds, data, quiet)
+            if trained is not None and trained.end == "interrupt":
+                # Whoever interrupts a run wants it to end.
+                return Outcome(operator, trained, folder.read_report())
+            if operator.calibration is None and calibration > 0:
+                operator, told = _calibrated(operator, calibration)
+                if operator.calibration is not None:
+                    folder.save_operator(operator.model, operator.calibration)
+                folder.add_to_report({"calibration": plain(told)})
+            report = _evaluate(folder, operator, functions, quiet) if functions > 0 else folder.read_report()
+            return Outcome(operator, trained, report, _draw(folder, operator) if figures else ())
 
 
 def _train(
@@ -159,11 +170,11 @@ def _train(
     resume = folder is not None and resume and folder.resumable
     with precision_of(config.recipe):
         if folder is not None and resume and _complete(folder, config):
-            return load(folder.path), None
+            return load(folder.path, problem=type(config.problem)), None
         step = prepare(config.problem, config.recipe, config.seed, data)
         _check_plan(step)
-        if folder is not None and not resume:
-            folder.create(config.to_toml())
+        if folder is not None:
+            write_text(folder.config, config.to_toml()) if resume else folder.create(config.to_toml())
         trainer = Trainer(
             step,
             folder=None if folder is None else folder.path,
@@ -171,6 +182,7 @@ def _train(
             validate=_validation(config.problem),
             quiet=quiet,
             began=began,
+            config=config.to_toml() if folder is not None else "",
         )
         trained = trainer.train(resume=resume)
         if folder is not None:
@@ -228,12 +240,15 @@ def _check_saveable(config: RunConfig, out: str | Path | None) -> None:
 
 
 def _complete(folder: RunFolder, config: RunConfig) -> bool:
-    return folder.operator.exists() and folder.read_report().get("steps", 0) >= config.recipe.train.steps
+    report = folder.read_report()
+    done = report.get("steps", 0) >= config.recipe.train.steps and not report.get("interrupted", False)
+    return folder.operator.exists() and done
 
 
 def _check_same(folder: RunFolder, config: RunConfig) -> None:
     """A run goes on with its own configuration only: its checkpoints fit no other."""
-    differences = config.differences(folder.config) if folder.config.exists() else []
+    text = folder.read_config()
+    differences = config.differences(text, str(folder.config)) if text is not None else []
     if differences:
         raise ValueError(
             f"the run in {folder.path} has {'; '.join(differences)}: resume it as it is (seponet train --resume --out "

@@ -25,30 +25,37 @@ SPARE = 2**20
 """Bytes that must be free beyond the arrays: for the log, the operator and the report."""
 
 META = "meta"
-"""The entry of a file with its step, error, seconds and digest, as JSON; the others are the arrays, by number."""
+"""The entry of a file with its step, error, seconds, configuration and digest, as JSON; the others are the arrays, by
+number."""
+
+FORMAT = 2
+"""Since this format the digest is of all that a file holds; before, files had no number and digested the arrays."""
 
 
 class Checkpoints:
     """A folder of checkpoints of one run: `<step>.npz`.
 
     A checkpoint is written beside and renamed when it is complete, so a run that is killed while writing leaves the
-    previous one as the newest; an interrupt waits until it is written. Whether a run may go on from them is for its
-    configuration to say (`runs/train.py`); here only arrays of other shapes are refused.
+    previous one as the newest; an interrupt waits until it is written. Each has a digest of all that it holds, and one
+    that is damaged is passed over for an older one. Whether a run may go on from them is for the configuration to say
+    that they carry (`runs/train.py`); here only arrays of other shapes are refused.
 
     **Arguments:**
 
     - `folder`: where they are kept; created when the first is written.
     - `keep`: how many of the newest are kept, besides the one of lowest `error`.
+    - `config`: the configuration that they are made with, as text.
     """
 
-    def __init__(self, folder: Path, keep: int = 2) -> None:
-        self.folder, self.keep = folder, keep
+    def __init__(self, folder: Path, keep: int = 2, config: str = "") -> None:
+        self.folder, self.keep, self.config = folder, keep, config
         self.errors: dict[int, float] = {}
         self.written: int | None = None
 
     def steps(self) -> list[int]:
         """The steps that there are checkpoints of, in ascending order."""
-        return sorted(int(path.stem) for path in self.folder.glob("*.npz") if path.stem.isdigit())
+        files = (path for path in self.folder.glob("*.npz") if path.stem.isdecimal() and path.is_file())
+        return sorted(int(path.stem) for path in files)
 
     def path(self, step: int) -> Path:
         return self.folder / f"{step}.npz"
@@ -58,7 +65,8 @@ class Checkpoints:
         if step == self.written:
             return
         arrays = [np.asarray(leaf) for leaf in _leaves(state)]
-        meta = {"step": step, "error": float(error), "seconds": float(seconds), "digest": _digest(arrays)}
+        meta = {"format": FORMAT, "step": step, "error": float(error), "seconds": float(seconds), "config": self.config}
+        meta["digest"] = _digest(arrays, meta)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._check_space(step, sum(array.nbytes for array in arrays) + SPARE)
         try:
@@ -73,27 +81,46 @@ class Checkpoints:
                 "whole, so go on with --resume"
             ) from failure
 
-    def restore(self, like: PyTree) -> tuple[int, PyTree, float] | None:
+    def restore(self, *likes: PyTree) -> tuple[int, PyTree, float] | None:
         """The newest checkpoint that can be read, as (step, state, seconds), or None if there is none.
 
         **Arguments:**
 
-        - `like`: a state of the same structure, whose arrays are replaced.
+        - `likes`: states of the structures that one may have, whose arrays are replaced.
         """
+        found = self._newest()
+        if found is None:
+            return None
+        step, meta, arrays = found
+        like = next((like for like in likes if len(_leaves(like)) == len(arrays)), likes[0])
+        self._compare(step, arrays, like)
+        return step, _rebuild(like, arrays), float(meta["seconds"])
+
+    def configuration(self) -> str | None:
+        """The configuration that the newest checkpoint which can be read was made with; None if nothing is known."""
+        try:
+            found = self._newest(tell=False)
+        except ValueError:
+            return None
+        return None if found is None else found[1].get("config") or None
+
+    def _newest(self, *, tell: bool = True) -> tuple[int, dict[str, Any], list[np.ndarray]] | None:
         failure: Exception | None = None
         steps = self.steps()
         for step in reversed(steps):
             try:
                 meta, arrays = _read(self.path(step))
+                if meta["step"] != step:
+                    raise ValueError(f"it is that of step {meta['step']}")
             except Exception as error:
                 # A damaged zip file raises many kinds of errors; whichever it is, an older checkpoint may be whole.
                 failure = failure or error
-                logger.warning(
-                    "checkpoint %d can't be read and is passed over for an older one: %s", step, _first_line(error)
-                )
+                if tell:
+                    logger.warning(
+                        "checkpoint %d can't be read and is passed over for an older one: %s", step, _first_line(error)
+                    )
                 continue
-            self._compare(step, arrays, like)
-            return step, _rebuild(like, arrays), float(meta["seconds"])
+            return step, meta, arrays
         if failure is not None:
             raise ValueError(
                 f"none of the {len(steps)} checkpoints in {self.folder} can be read (the newest: "
@@ -155,8 +182,9 @@ def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     with path.open("rb") as file, np.load(file) as content:
         meta = _meta_of(content)
         arrays = [content[name] for name in sorted(content.files) if name != META]
-    if _digest(arrays) != meta["digest"]:
-        raise ValueError("its digest is another one than that of its arrays")
+    digested = None if "format" not in meta else {key: value for key, value in meta.items() if key != "digest"}
+    if _digest(arrays, digested) != meta["digest"]:
+        raise ValueError("its digest is another one than that of its content")
     return meta, arrays
 
 
@@ -164,8 +192,9 @@ def _meta_of(content: Any) -> dict[str, Any]:
     return json.loads(content[META].tobytes())
 
 
-def _digest(arrays: list[np.ndarray]) -> str:
-    digest = hashlib.sha256()
+def _digest(arrays: list[np.ndarray], meta: dict[str, Any] | None) -> str:
+    """Of the arrays and of all that is said about them; None for the format that digested the arrays alone."""
+    digest = hashlib.sha256(b"" if meta is None else json.dumps(meta, sort_keys=True).encode())
     for array in arrays:
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(array.tobytes())

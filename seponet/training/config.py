@@ -1,8 +1,12 @@
 """How a model is trained, as data: the table [train] of a recipe, and the tables inside of it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+MOST = 10**12
+"""No count and no number of seconds is larger: it would neither end nor fit."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,9 @@ class SamplingConfig:
 
     def __post_init__(self) -> None:
         _at_least_one("train.sampling", self, "resample")
+        for points in self.points.values() if isinstance(self.points, Mapping) else [self.points]:
+            if not isinstance(points, str) and not 1 <= points <= MOST:
+                raise ValueError(f"train.sampling.points must be between 1 and {MOST:,}; got {points}")
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,13 @@ class LossConfig:
 
     def __post_init__(self) -> None:
         _one_of("train.loss", self, "residual", "pointwise", "tested", "spectral")
+        _not_negative("train.loss", self, "cap", "balance", "data_weight")
+        for name, weight in self.weights.items():
+            if not 0 <= weight < math.inf:
+                raise ValueError(f"train.loss.weights.{name} must be finite and not negative; got {weight}")
+        for smoothing in self.smoothing.values() if isinstance(self.smoothing, Mapping) else [self.smoothing]:
+            if not abs(smoothing) <= MOST:
+                raise ValueError(f"train.loss.smoothing must be a number of a few digits; got {smoothing}")
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,11 @@ class OptimizerConfig:
     schedule_options: Mapping[str, Any] = field(default_factory=dict)
     clip: float = 0.0
 
+    def __post_init__(self) -> None:
+        _not_negative("train.optimizer", self, "clip")
+        if not 0 < self.rate <= MOST:
+            raise ValueError(f"train.optimizer.rate must be positive and finite; got {self.rate}")
+
 
 @dataclass(frozen=True)
 class RolloutConfig:
@@ -92,7 +111,8 @@ class RolloutConfig:
     ramp: float = 0.5
 
     def __post_init__(self) -> None:
-        _at_least_one("train.rollout", self, "windows")
+        _at_least_one("train.rollout", self, "windows", "pool")
+        _not_negative("train.rollout", self, "accept", "ramp")
 
 
 @dataclass(frozen=True)
@@ -155,6 +175,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         _at_least_one("train", self, "steps", "functions", "keep")
+        _not_negative("train", self, "amplitude", "polish", "slab", "validate", "checkpoint", "rollbacks")
         _one_of("train", self, "precision", "float32", "float64")
         _one_of("train", self, "whitening", "none", "diagonal", "full", "modal")
         if self.loss.residual != "spectral" and self.whitening == "modal":
@@ -190,8 +211,16 @@ class TrainConfig:
 
 def _at_least_one(table: str, config: Any, *names: str) -> None:
     for name in names:
-        if getattr(config, name) < 1:
+        if not getattr(config, name) >= 1:
             raise ValueError(f"{table}.{name} must be at least 1; got {getattr(config, name)}")
+        if getattr(config, name) > MOST:
+            raise ValueError(f"{table}.{name} must be at most {MOST:,}; got {getattr(config, name)}")
+
+
+def _not_negative(table: str, config: Any, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(config, name) <= MOST:
+            raise ValueError(f"{table}.{name} must be between 0 and {MOST:,}; got {getattr(config, name)}")
 
 
 def _one_of(table: str, config: Any, name: str, *known: str) -> None:

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .._files import write_text
+from .._files import read_text, write_text
 
 METRICS = "metrics.jsonl"
+LIMIT = 2**30
+"""Bytes that a log may have."""
 
 
 def append_entry(path: Path, entry: dict[str, Any]) -> None:
@@ -18,11 +20,14 @@ def read_history(path: str | Path) -> list[dict[str, Any]]:
     """The entries in their order; a last line that was cut off by a crash is left out."""
     path = Path(path)
     entries: list[dict[str, Any]] = []
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for line in read_text(path, LIMIT).splitlines() if path.exists() else []:
         try:
-            entries.append(json.loads(line))
+            entry = json.loads(line)
         except ValueError:
             break
+        if not isinstance(entry, dict) or not isinstance(entry.get("step"), int):
+            break
+        entries.append(entry)
     return entries
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from ..equations.problem import Problem
 from ..losses.supervised import Data
@@ -18,7 +19,7 @@ from ..nn.model import OperatorNetwork
 from .abstract_step import AbstractStep
 from .checkpoints import Checkpoints
 from .cost import choose_slab
-from .lbfgs import polish
+from .lbfgs import Polish
 from .log import METRICS, append_entry, forget_after
 from .progress import Reporter
 from .recipe import Recipe
@@ -126,6 +127,7 @@ class Trainer:
     - `validate`: measures the error now and then; the best checkpoint is kept by it.
     - `quiet`: show no progress.
     - `began`: the reading of `time.perf_counter` from which the seconds count; by default now.
+    - `config`: the configuration of the run as text, which its checkpoints carry.
     """
 
     def __init__(
@@ -137,13 +139,15 @@ class Trainer:
         validate: Validate | None = None,
         quiet: bool = False,
         began: float | None = None,
+        config: str = "",
     ) -> None:
         self.step, self.config = step, step.config
         self.folder, self.budget, self.validate, self.quiet = folder, budget, validate, quiet
-        self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints", self.config.keep)
+        self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints", self.config.keep, config)
         self.began = time.perf_counter() if began is None else began
         self.earlier = 0.0
         self.state: TrainState = step.start()
+        self.polish: Polish | None = None
         self.history: list[dict[str, Any]] = []
         self.error: float | None = None
 
@@ -164,8 +168,8 @@ class Trainer:
         with Reporter(self.config.steps, int(self.state.step), self.quiet) as reporter:
             try:
                 end = self._repeat(reporter)
-                if end == "complete" and self.config.polish and isinstance(self.step, TrainStep):
-                    self.state = polish(self.step, self.state, self.config.polish)
+                if end == "complete" and self.config.polish:
+                    end = self._polish()
                 self._measure()
             except KeyboardInterrupt:
                 # `self.state` is that of the last whole block: an interrupt never leaves half a step.
@@ -173,16 +177,23 @@ class Trainer:
                 logger.info("interrupted; ending with a checkpoint")
             self._log(None, reporter)
             self._save()
-        model = self.step.model(self.state)
-        return TrainingResult(model, int(self.state.step), self.seconds, self.error, self.history, end)
+        return TrainingResult(self.model, int(self.state.step), self.seconds, self.error, self.history, end)
 
     def _restore(self) -> None:
         if self.folder is None or self.checkpoints is None:
             raise ValueError("a run is resumed from its folder; give one")
-        restored = self.checkpoints.restore(self.state)
+        restored = self.checkpoints.restore(self.state, *self._polishing())
         if restored is not None:
             step, self.state, self.earlier = restored
             forget_after(self.folder / METRICS, step)
+
+    def _polishing(self) -> list[TrainState]:
+        """A state like those in the polish, if there is to be one."""
+        if not self.config.polish:
+            return []
+        shapes = eqx.filter_eval_shape(lambda: self._polisher().start())
+        polish = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        return [eqx.tree_at(lambda s: s.polish, self.state, polish, is_leaf=_is_none)]
 
     def _repeat(self, reporter: Reporter) -> End:
         """Blocks of steps until the last one, or until the budget is spent."""
@@ -196,6 +207,7 @@ class Trainer:
             loss = float(record.loss)
             if not bool(record.finite) or not loss <= 1e6 * lowest:
                 rollbacks += 1
+                self._check_equations(record)
                 self._go_back(rollbacks, loss, int(new.step))
                 continue
             self.state, lowest = new, min(lowest, loss)
@@ -209,6 +221,51 @@ class Trainer:
                 saved = time.perf_counter()
             self._log(record, reporter)
         return "complete"
+
+    def _polisher(self) -> Polish:
+        # A configuration has no polish with targets, which are of other functions in every step.
+        assert isinstance(self.step, TrainStep)
+        return Polish(self.step, self.state)
+
+    def _polish(self) -> End:
+        """Blocks of L-BFGS steps until the last one, or until the budget is spent."""
+        self.polish = self._polisher()
+        if self.state.polish is None:
+            logger.info("polishing by %d steps of L-BFGS", self.config.polish)
+            self.state = eqx.tree_at(lambda s: s.polish, self.state, self.polish.start(), is_leaf=_is_none)
+        size, saved = 1, time.perf_counter()
+        while (polish := self.state.polish) is not None and int(polish.done) < self.config.polish:
+            if self.budget is not None and self.seconds > self.budget:
+                return "budget"
+            began = time.perf_counter()
+            new = jax.block_until_ready(self.polish.run(polish, min(size, self.config.polish - int(polish.done))))
+            self.state = eqx.tree_at(lambda s: s.polish, self.state, new)
+            now = time.perf_counter()
+            size = _next_size(size, now - began)
+            if now - saved > self.config.checkpoint:
+                self._save()
+                saved = time.perf_counter()
+        return "complete"
+
+    @property
+    def model(self) -> OperatorNetwork:
+        """The model as it is now; in the polish, with the best parameters so far."""
+        if self.polish is None or self.state.polish is None:
+            return self.step.model(self.state)
+        best = self.polish.best(self.state.polish)
+        return self.step.model(eqx.tree_at(lambda s: s.parameters, self.state, best))
+
+    def _check_equations(self, record: Record) -> None:
+        """Tell an equation that has no value (the logarithm of a negative number, a division by zero) from steps that
+        are too large: its term is not finite already for the parameters that the last good steps have left."""
+        _, now = self.step.run(self.state, 1)
+        names = [t.name for t, v in zip(self.step.terms, now.terms, strict=True) if not bool(jnp.isfinite(v))]
+        if names and not bool(jnp.all(jnp.isfinite(record.terms))):
+            raise Diverged(
+                f"{', '.join(f'`{name}`' for name in names)} of {type(self.step.problem).__name__} is not finite at "
+                f"step {int(self.state.step)}, whatever the learning rate: look there for the logarithm or the root of "
+                "a negative number, and for a division by zero"
+            )
 
     def _go_back(self, rollbacks: int, loss: float, step: int) -> None:
         """Stay at the state before the block that diverged, with half the step."""
@@ -224,7 +281,7 @@ class Trainer:
 
     def _measure(self) -> None:
         if self.validate is not None:
-            self.error = self.validate(self.step.model(self.state))
+            self.error = self.validate(self.model)
 
     @property
     def _last_loss(self) -> float:
@@ -250,7 +307,11 @@ class Trainer:
     def _save(self) -> None:
         if self.checkpoints is not None:
             error = self._last_loss if self.error is None else self.error
-            self.checkpoints.save(int(self.state.step), self.state, error, self.seconds)
+            self.checkpoints.save(self.state.total, self.state, error, self.seconds)
+
+
+def _is_none(leaf: Any) -> bool:
+    return leaf is None
 
 
 def _next_size(size: int, seconds: float) -> int:

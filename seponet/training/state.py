@@ -21,6 +21,17 @@ class Batch(eqx.Module):
     rows: Int[Array, " functions"] | None = None
 
 
+class PolishState(eqx.Module):
+    """What the polish changes: its steps done, the parameters, the solver's state, and the best parameters so far with
+    their loss."""
+
+    done: Int[Array, ""]
+    parameters: PyTree
+    solver: PyTree
+    best: PyTree
+    lowest: Float[Array, ""]
+
+
 class TrainState(eqx.Module):
     """All that changes in training, and so what a checkpoint holds.
 
@@ -32,6 +43,7 @@ class TrainState(eqx.Module):
     - `rate`: a factor of the learning rate, halved whenever the run had to go back.
     - `pool`: states that the model has advanced, if it is trained on several windows.
     - `targets`: functions that the discretisation has solved, if it is trained on these.
+    - `polish`: what the polish after the last step has come to, once it has begun; all else stays then.
     """
 
     step: Int[Array, ""]
@@ -42,6 +54,12 @@ class TrainState(eqx.Module):
     rate: Float[Array, ""]
     pool: Pool | None = None
     targets: TargetPool | None = None
+    polish: PolishState | None = None
+
+    @property
+    def total(self) -> int:
+        """Steps done, those of the polish included."""
+        return int(self.step) + (0 if self.polish is None else int(self.polish.done))
 
 
 class Record(eqx.Module):

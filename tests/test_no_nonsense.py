@@ -1,0 +1,193 @@
+"""No silent nonsense: what is no input, no grid, no setting or no answer is one sentence."""
+
+import logging
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+from seponet import Domain, Problem, Value, nn
+from seponet.cli.files import grid_points, read_input, write_fields
+from seponet.cli.parser import parse
+from seponet.functions import Scalar
+from seponet.operator import operator as operators
+from seponet.operator.operator import Operator
+from seponet.problems import Heat
+from seponet.runs.problems import make_problem
+from seponet.training.loop import Diverged, train_model
+from seponet.training.recipe import Recipe
+
+SMALL: dict[str, Any] = {"rank": 2, "trunk_width": 3, "trunk_depth": 1, "branch_width": 3, "branch_depth": 1}
+
+
+class Decay(Problem):
+    rate: float = 1.0
+    domain = Domain(t=(0, 1))
+    inputs = {"u": Scalar(0.5, 1.5)}
+    conditions = [Value({"t": 0}, equals="u")]
+
+    def equation(self, s, s_t):
+        return s_t + self.rate * s
+
+
+@pytest.fixture(scope="module")
+def decay() -> Operator:
+    return Operator(nn.build(Decay(), key=jax.random.key(0), exact="all", **SMALL))
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (np.array(1.0 + 2j), "must be real"),
+        (np.datetime64("2020-01-01"), "must be an array of numbers; got the type datetime64"),
+        (np.array((1.0, 2.0), [("a", float), ("b", float)]), "must be an array of numbers; got the type"),
+        (np.array("1.0"), "must be an array of numbers; got the type <U3"),
+        (np.ma.masked_array([1.0, 2.0], [True, False]), "has masked values; fill them first"),
+        (np.array(np.nan), "must be finite; got nan"),
+        (lambda: 1j, "must return real numbers; got complex128"),
+    ],
+)
+def test_what_are_no_numbers_is_no_input(decay, value, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        decay.predict(value, t=0.5)
+
+
+def test_numbers_beyond_the_precision_and_complex_values_are_refused(decay):
+    with jax.enable_x64(False):
+        single = Operator(jax.tree.map(lambda leaf: jax.numpy.asarray(np.asarray(leaf)), decay.model))
+        with pytest.raises(ValueError, match=r"at most 3.4e\+38 in this precision; got 1e\+300"):
+            single.predict(np.array(1e300), t=0.5)
+    with pytest.raises(ValueError, match="must be real; got complex numbers"):
+        decay.evaluate(np.array(1j), t=0.5)
+
+
+def test_a_parameter_outside_of_its_range_is_told(decay, caplog):
+    with caplog.at_level(logging.WARNING):
+        decay.predict(np.array([0.5, 1.0, 1.5]), t=0.5)
+        assert not caplog.text
+        decay.predict(7.0, t=0.5)
+    assert "input 'u' is declared in [0.5, 1.5], and 7 is outside" in caplog.text
+
+
+def test_an_answer_that_is_not_finite_is_an_error(decay):
+    broken = Operator(jax.tree.map(lambda x: x * np.nan if jax.numpy.issubdtype(x.dtype, float) else x, decay.model))
+    with pytest.raises(ValueError, match="the prediction of s is not finite for 1 of 1 functions"):
+        broken.predict(1.0, t=0.5)
+
+
+def test_grids_and_derivatives_that_can_not_be_are_refused(decay):
+    with pytest.raises(ValueError, match=r"on the grid t 1,000,000,000,000 would take [\d,.]+ GiB, and"):
+        decay.predict(1.0, t=np.broadcast_to(0.5, 10**12))
+    with pytest.raises(ValueError, match=r"on the grid t 1,000,000 x x 1,000,000 would take"):
+        grid_points(Heat(), {"t": 10**6, "x": 10**6})
+    with pytest.raises(ValueError, match=r"beyond derivatives of order 8"):
+        decay.predict(1.0, derivative="s_" + 30 * "t", t=0.5)
+    for time in (np.inf, np.nan, 1e300):
+        with pytest.raises(ValueError, match="at most 100,000 windows"):
+            decay.advance(1.0, t=time)
+
+
+def test_the_programs_of_grids_that_are_not_used_any_more_are_dropped(decay, monkeypatch):
+    monkeypatch.setattr(operators, "KEPT", 2)
+    client, counts = jax.devices()[0].client, []
+    for i in range(9):
+        decay.predict(1.0, t=np.linspace(0, 1, 20 + i))
+        counts.append(len(client.live_executables()))
+    # Every second grid drops what was compiled, so there are never more than after the first few.
+    assert max(counts[6:]) <= max(counts[:4])
+
+
+def test_files_that_are_not_what_they_are_called(tmp_path, monkeypatch):
+    with (tmp_path / "u.npy").open("wb") as file:
+        np.savez(file, one=np.ones(3), two=np.ones(3))
+    with pytest.raises(ValueError, match=r"u.npy can't be read as the input 'u': it is an archive of several arrays"):
+        read_input(tmp_path / "u.npy", "u")
+    (tmp_path / "u.csv").write_bytes(b"\xef\xbb\xbf1,2,3\n")
+    np.testing.assert_array_equal(read_input(tmp_path / "u.csv", "u"), [1, 2, 3])
+
+    def full(*_: object, **__: object) -> None:
+        raise RuntimeError("NetCDF: HDF error")
+
+    monkeypatch.setattr(xr.DataArray, "to_netcdf", full)
+    with pytest.raises(ValueError, match=r"s.nc can't be written \(NetCDF: HDF error\): make room"):
+        write_fields(xr.DataArray(np.ones(2)), tmp_path / "s.nc")
+    assert not (tmp_path / "s.nc").exists()
+
+
+class Logarithm(Problem):
+    domain = Domain(t=(0, 1))
+    conditions = [Value({"t": 0}, equals=-1.0)]
+
+    def equation(self, s, s_t):
+        return s_t + jax.numpy.log(s)
+
+
+def test_an_equation_without_a_value_is_named_and_not_the_learning_rate():
+    changes: dict[str, Any] = {f"model.{key}": value for key, value in SMALL.items()}
+    changes |= {"model.exact": "all", "train.steps": 5, "train.sampling.points": 4, "train.optimizer.name": "adam"}
+    with pytest.raises(Diverged, match=r"`equation` of Logarithm is not finite at step 0, whatever the learning rate"):
+        train_model(Logarithm(), Recipe().changed({**changes, "train.loss.normalise": False}), quiet=True)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "model.trunk_width=0",
+        "model.branch_width=-3",
+        "model.rank=1000000000000000000000",
+        "model.rank={t = 0}",
+        "model.trunk_depth=-1",
+        "model.ridge=nan",
+        "train.steps=-1",
+        "train.steps=1000000000000000000000",
+        "train.polish=-1",
+        "train.validate=nan",
+        "train.checkpoint=-1.0",
+        "train.checkpoint=inf",
+        "train.sampling.points=0",
+        "train.sampling.points={t = -4}",
+        "train.loss.weights={equation = nan}",
+        "train.loss.weights={t = -1.0}",
+        "train.loss.cap=-1.0",
+        "train.loss.smoothing=nan",
+        "train.optimizer.rate=nan",
+        "train.optimizer.rate=0.0",
+        "train.optimizer.clip=-1.0",
+        "train.rollout.accept=nan",
+        "train.rollout={windows = {a = {b = 1}}}",
+        "train.amplitude=nan",
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(setting):
+    ((key, value),) = parse(["train", "heat", "--set", setting]).set
+    with pytest.raises(ValueError, match=key.rpartition(".")[2]):
+        Recipe().changed({key: value})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 10**400, True, "1"])
+def test_constants_are_finite_numbers(value):
+    with pytest.raises(ValueError, match=r"constants.rate must be (finite|a number)"):
+        make_problem(Decay, {"rate": value})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "heat", "--seed", "1" * 40),
+        ("train", "heat", "--seed", "1.5"),
+        ("train", "heat", "--functions", "-1"),
+        ("train", "heat", "--functions", "9" * 30),
+        ("train", "heat", "--budget", "nan"),
+        ("train", "heat", "--budget", "-5s"),
+        ("evaluate", "run", "--functions", "0"),
+        ("solve", "heat", "--output", "s.nc", "--tolerance", "nan"),
+        ("solve", "heat", "--output", "s.nc", "--tolerance", "-1"),
+    ],
+)
+def test_flags_that_mean_nothing_are_wrong_calls(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        parse(arguments)
+    assert end.value.code == 2
+    assert "error: argument" in capsys.readouterr().err
