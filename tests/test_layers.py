@@ -17,6 +17,8 @@ LAYERS = (
     "_files",
     "_machine",
     "_precision",
+    "frozen",
+    "export",
     "derivatives",
     "domain",
     "locations",

@@ -1,6 +1,5 @@
 """`seponet list`, `seponet info` and `seponet plot`."""
 
-import inspect
 from argparse import Namespace
 from dataclasses import asdict
 from typing import Any
@@ -9,6 +8,7 @@ import equinox as eqx
 import jax
 
 from .._text import show_duration
+from ..equations.describe import equation_of
 from ..equations.problem import Problem
 from ..nn.fixed import trainable
 from ..operator.operator import load
@@ -20,23 +20,6 @@ from ..runs.folder import RunFolder
 from ..runs.recipes import recipes_of
 from ..training.recipe import Recipe, flat
 from .output import write_json, write_line, write_table
-
-SYMBOLS = {
-    r"\nabla": "∇",
-    r"\cdot": "·",
-    r"\times": "×",
-    r"\Delta": "Δ",
-    r"\omega": "ω",
-    r"\alpha": "α",
-    r"\kappa": "κ",
-    r"\nu": "ν",
-    r"\pi": "π",
-    r"\sin": "sin",
-    r"\tfrac{π}{2}": "π/2",
-    "_{xx}": "_xx",
-    "^2": "²",
-    "$": "",
-}
 
 
 def list_command(arguments: Namespace) -> int:
@@ -92,16 +75,6 @@ def _describe(name: str, kind: type[Problem]) -> dict[str, Any]:
         "recipes": recipes_of(name),
         "paper": None if figure is None else asdict(figure),
     }
-
-
-def equation_of(kind: type[Problem]) -> str:
-    """The first line of the docstring of the module that defines a problem, with symbols instead of LaTeX commands."""
-    module = inspect.getmodule(kind)
-    lines = (inspect.getdoc(module) or inspect.getdoc(kind) or "").splitlines()
-    text = lines[0] if lines else ""
-    for command, symbol in SYMBOLS.items():
-        text = text.replace(command, symbol)
-    return text.rstrip(".")
 
 
 def _error(figure: dict[str, Any] | None) -> str:
