@@ -1,5 +1,6 @@
 """An operator on one grid as a frozen program, and what a page needs besides: samples, presets, interpolants."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
@@ -240,6 +241,7 @@ def _about(operator: "Operator", points: Mapping[str, Any]) -> dict[str, Any]:
     constants = {f.name: getattr(problem, f.name) for f in dataclass_fields(problem)}  # pyright: ignore[reportArgumentType]
     return {
         "problem": type(problem).__name__,
+        "title": re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(problem).__name__),
         "equations": describe_equations(problem),
         "constants": {name: value for name, value in constants.items() if isinstance(value, int | float | str)},
         "axes": {n: {"lower": a.lower, "upper": a.upper, "periodic": a.periodic} for n, a in problem.domain.axes},
