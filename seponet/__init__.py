@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from .locations import Grid, Points
     from .losses.supervised import Data
     from .nn.config import ModelConfig
+    from .operator.calibrate import NotCalibrated
+    from .operator.estimate import Calibration, Ratios
     from .operator.evaluator import CompiledEvaluator
+    from .operator.input_range import InputRange
     from .operator.operator import Operator, load
     from .operator.refinement import Refined
     from .runs.solve import solve
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Calibration",
     "CompiledEvaluator",
     "Data",
     "Derivative",
@@ -34,14 +38,17 @@ __all__ = [
     "Domain",
     "Functions",
     "Grid",
+    "InputRange",
     "Interval",
     "LossConfig",
     "ModelConfig",
+    "NotCalibrated",
     "Operator",
     "OptimizerConfig",
     "Periodic",
     "Points",
     "Problem",
+    "Ratios",
     "Recipe",
     "Refined",
     "Residual",
@@ -75,7 +82,10 @@ __getattr__, __dir__ = attach(
         "locations": ["Grid", "Points"],
         "losses.supervised": ["Data"],
         "nn.config": ["ModelConfig"],
+        "operator.calibrate": ["NotCalibrated"],
+        "operator.estimate": ["Calibration", "Ratios"],
         "operator.evaluator": ["CompiledEvaluator"],
+        "operator.input_range": ["InputRange"],
         "operator.operator": ["Operator", "load"],
         "operator.refinement": ["Refined"],
         "runs.solve": ["solve"],

@@ -9,36 +9,35 @@ from jaxtyping import Array, Float
 
 from ..calculus.collocation import Nodes, make_collocation
 from ..calculus.evaluate import evaluate
-from ..calculus.model import FixedCoefficients
+from ..calculus.model import FixedCoefficients, Model
 from ..equations.symbols import Symbol
-from .discretisation import Discretisation
 
 
-def solution_norms(discretisation: Discretisation, inputs: Any, nodes: Nodes, c: Array) -> Float[Array, " functions"]:
+def solution_norms(model: Model, inputs: Any, nodes: Nodes, c: Array) -> Float[Array, " functions"]:
     """The L2 norms of the solutions, all fields together."""
-    return _l2(discretisation, nodes, _fields(discretisation, inputs, nodes, c))
+    return _l2(model, nodes, _fields(model, inputs, nodes, c))
 
 
 @eqx.filter_jit
 def solution_distance(
-    first: Discretisation, second: Discretisation, inputs: Any, nodes: Nodes, c: Array, other: Array
+    first: Model, second: Model, inputs: Any, nodes: Nodes, c: Array, other: Array
 ) -> Float[Array, " functions"]:
-    """The L2 distances of the solutions on two discretisations of a problem, by quadrature."""
+    """The L2 distances of the solutions of two models of a problem, by quadrature."""
     ours, theirs = _fields(first, inputs, nodes, c), _fields(second, inputs, nodes, other)
     return _l2(first, nodes, [a - b for a, b in zip(ours, theirs, strict=True)])
 
 
-def _fields(model: Discretisation, inputs: Any, nodes: Nodes, c: Array) -> list[Array]:
+def _fields(model: Model, inputs: Any, nodes: Nodes, c: Array) -> list[Array]:
     where = make_collocation(model, nodes).where
     symbols = [Symbol("field", field) for field in model.problem.fields]
     values = evaluate(FixedCoefficients(model, c), inputs, where, symbols)
     return [jnp.broadcast_to(v, (len(c), *where.shape)) for v in values.values()]
 
 
-def _l2(discretisation: Discretisation, nodes: Nodes, fields: list[Array]) -> Float[Array, " functions"]:
+def _l2(model: Model, nodes: Nodes, fields: list[Array]) -> Float[Array, " functions"]:
     squares = sum(value**2 for value in fields)
-    for weights in make_collocation(discretisation, nodes).weights:
+    for weights in make_collocation(model, nodes).weights:
         assert weights is not None
         squares = jnp.tensordot(squares, weights, ((1,), (0,)))
-    volume = math.prod(axis.length for _, axis in discretisation.problem.domain.axes)
+    volume = math.prod(axis.length for _, axis in model.problem.domain.axes)
     return jnp.sqrt(volume * squares)

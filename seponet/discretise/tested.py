@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from ..bases.quadrature import quadrature
 from ..calculus.assembly import Assembly, Piece
 from ..calculus.collocation import Nodes, make_collocation
+from ..calculus.model import Model
 from ..derivatives import MultiIndex, order_along
 from ..domain import Domain
 from ..locations import Evaluable
@@ -39,17 +40,23 @@ class TestedResiduals:
 
     - `discretisation`, `nodes`: the trial functions, and the number of nodes along each axis.
     - `inputs`, `functions`: the inputs, derived ones included, and how many functions they are.
+    - `model`: whose residuals are tested, with the same exact axes; by default the discretisation's own.
     """
 
     __test__ = False
 
     def __init__(
-        self, discretisation: Discretisation, nodes: Nodes, inputs: Mapping[str, Evaluable], functions: int
+        self,
+        discretisation: Discretisation,
+        nodes: Nodes,
+        inputs: Mapping[str, Evaluable],
+        functions: int,
+        model: Model | None = None,
     ) -> None:
         self.discretisation = discretisation
         self.tests = make_tests(discretisation)
         collocation = make_collocation(discretisation, nodes)
-        self.pieces = Assembly(discretisation, inputs, collocation, functions).pieces
+        self.pieces = Assembly(discretisation if model is None else model, inputs, collocation, functions).pieces
         rules = [
             quadrature(axis, n) for (_, axis), (_, n) in zip(discretisation.problem.domain.axes, nodes, strict=True)
         ]

@@ -15,14 +15,13 @@ from .._precision import in_precision_of, is_double
 from .._text import did_you_mean
 from ..calculus.basis_values import BasisValues
 from ..calculus.evaluate import evaluate
-from ..calculus.model import FixedCoefficients
+from ..calculus.model import FixedCoefficients, Model, Sensors
 from ..domain import Domain
 from ..equations.problem import Problem
 from ..equations.symbols import Symbol
 from ..functions import Functions
 from ..functions.interpolant import interpolate
 from ..locations import Grid, Location, Points
-from ..nn.model import OperatorNetwork
 from .inputs import read_inputs, read_sensor_values
 
 Inputs = dict[str, Functions]
@@ -36,7 +35,7 @@ class CompiledEvaluator:
 
     **Arguments:**
 
-    - `model`: the operator network.
+    - `model`: the operator network, or a discretisation, whose coefficients are given.
     - `coefficients`: the compiled map from inputs to the model's coefficients.
     - `coordinates`: for each axis its points, or one number; see `locate`.
     - `points`: whether they are the coordinates of scattered points rather than the axes of a grid.
@@ -46,7 +45,7 @@ class CompiledEvaluator:
 
     def __init__(
         self,
-        model: OperatorNetwork,
+        model: Model,
         coefficients: Callable[[Inputs], Array],
         coordinates: Mapping[str, Any],
         *,
@@ -55,6 +54,7 @@ class CompiledEvaluator:
         memory: int,
     ) -> None:
         self.model, self.coefficients, self.symbols, self.memory = model, coefficients, tuple(symbols), memory
+        self.points = points
         # An evaluator may be asked for first in a program that is being traced, and is kept for later ones.
         with in_precision_of(model), jax.ensure_compile_time_eval():
             self._prepare(coordinates, points)
@@ -76,7 +76,7 @@ class CompiledEvaluator:
     def __call__(self, u: Any = None) -> xr.DataArray | xr.Dataset:
         """The fields for one or many functions, given as for `Operator.predict`."""
         with in_precision_of(self.model):
-            inputs, count = read_inputs(self.model.problem, sensors_of(self.model), u)
+            inputs, count = read_inputs(self.model.problem, sensors_of(self.model.problem, self.model.sensors), u)
             return self.label(self.compute(inputs, count or 1), count)
 
     def evaluate(self, values: Any = None) -> Any:
@@ -88,7 +88,7 @@ class CompiledEvaluator:
         if self.model is not self._traceable.model:
             return self._traceable.evaluate(values)
         spaces = self.model.problem.inputs
-        sensor_values, many = read_sensor_values(spaces, sensors_of(self.model), values)
+        sensor_values, many = read_sensor_values(spaces, sensors_of(self.model.problem, self.model.sensors), values)
         inputs = {name: interpolate(spaces[name], value) for name, value in sensor_values.items()}
         if set(sensor_values) != {name for name, _ in self.model.sensors}:
             sensor_values = self.model.encode(inputs)
@@ -264,12 +264,12 @@ def requested_symbols(
     return symbols
 
 
-def sensors_of(model: OperatorNetwork) -> dict[str, dict[str, int]]:
-    """For each input of a model its number of sensors along each axis."""
+def sensors_of(problem: Problem, sensors: Sensors) -> dict[str, dict[str, int]]:
+    """For each input of a problem the number of a model's sensors along each axis."""
     # An input that the branch doesn't see, but functions that are derived from it, takes the counts of its axes.
-    declared = {name: dict(counts) for name, counts in model.sensors}
+    declared = {name: dict(counts) for name, counts in sensors}
     by_axis = {axis: n for counts in declared.values() for axis, n in counts.items()}
-    spaces = model.problem.inputs
+    spaces = problem.inputs
     return {name: declared.get(name) or {a: by_axis[a] for a in space.domain} for name, space in spaces.items()}
 
 

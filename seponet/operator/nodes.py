@@ -49,7 +49,7 @@ def choose_nodes(model: OperatorNetwork, inputs: Mapping[str, Functions], ranks:
     least = dict(quadrature_nodes(model))
     # The least are twice as many as basis functions.
     ranks = ranks or tuple((name, n // 2) for name, n in least.items())
-    needs = [_rounded(need) for need in needs]
+    needs = [rounded(need) for need in needs]
     nodes = _at_least(resolving_nodes(ranks, needs), least)
     wanted = nodes
     while math.prod(n for _, n in nodes) > MOST and any(need.functions > 1 for need in needs):
@@ -69,7 +69,8 @@ def finer_nodes(nodes: Nodes, others: Nodes) -> Nodes:
     return tuple((name, math.ceil(FINER * n)) for name, n in _at_least(nodes, dict(others)))
 
 
-def _rounded(need: Bandwidth) -> Bandwidth:
+def rounded(need: Bandwidth) -> Bandwidth:
+    """With its number of functions rounded up to one of `RUNGS`."""
     functions = next(rung for rung in RUNGS if rung >= need.functions)
     return Bandwidth(need.input, need.axis, functions, need.remainder)
 

@@ -1,5 +1,6 @@
-"""A trained operator: evaluated anywhere, judged by its residual, refined, differentiated, saved and loaded."""
+"""A trained operator: evaluated anywhere with its error, corrected to a tolerance, saved and loaded."""
 
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,12 +19,18 @@ from ..equations.problem import Problem
 from ..functions import Functions
 from ..losses.pointwise import physics_loss
 from ..nn.model import OperatorNetwork
+from .calibrate import FUNCTIONS, calibrate
+from .error import ErrorEstimator, error_field, label_errors, with_errors
+from .estimate import Calibration
 from .evaluator import CompiledEvaluator, locate, requested_symbols, sensors_of
 from .inputs import read_inputs
 from .nodes import choose_nodes, given_nodes
 from .refinement import Refined, Refinement
 from .rollout import roll_out
-from .saving import load_model, save_model
+from .saving import load_parts, save_model
+from .solving import solve_to
+
+logger = logging.getLogger(__name__)
 
 MEMORY = 2**29
 """The default working memory in bytes."""
@@ -37,8 +44,8 @@ class Operator:
     ```python
     s = operator.predict(u, t=np.linspace(0, 1, 101), x=np.linspace(0, 1, 256))      # xarray.DataArray (t, x)
     operator.predict(u, t=[0.1, 0.5], x=[0.3, 0.7], points=True)                     # at two points
-    operator.residual(u)                                                            # no reference needed
-    operator.refine(u).predict(t=1.0, x=np.linspace(0, 1, 256))                      # accuracy on demand
+    operator.error(u)                                                               # no reference needed
+    operator.solve(u, rtol=1e-4, t=1.0, x=np.linspace(0, 1, 256))                    # accuracy on demand
     ```
 
     An input `u` may be given as
@@ -56,10 +63,12 @@ class Operator:
     **Arguments:**
 
     - `model`: a trained operator network.
+    - `calibration`: of its error estimates; see `calibrate`.
     """
 
-    def __init__(self, model: OperatorNetwork) -> None:
-        self.model = model
+    def __init__(self, model: OperatorNetwork, calibration: Calibration | None = None) -> None:
+        self.model, self.calibration = model, calibration
+        self._estimator = ErrorEstimator(model, calibration)
         self._evaluators: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
         arrays, static = eqx.partition(model, eqx.is_array)
 
@@ -92,6 +101,7 @@ class Operator:
         derivative: str | Sequence[str] | None = None,
         field: str | None = None,
         points: bool = False,
+        error: bool = False,
         memory: int = MEMORY,
         **coordinates: Any,
     ) -> xr.DataArray | xr.Dataset:
@@ -106,11 +116,102 @@ class Operator:
         - `derivative`: one name like `"s_x"`, or several; by default the fields themselves.
         - `field`: one of several fields.
         - `points`: take the coordinates as those of scattered points, with dimensions (function, point).
+        - `error`: whether the estimated error of each function (see `error`) is to be among the coordinates: `error`,
+            `upper_95` and `inside`.
         - `memory`: the working memory in bytes, approximately and without the result.
         - `coordinates`: for each axis an array, or a number.
         """
         evaluator = self.compile(derivative=derivative, field=field, points=points, memory=memory, **coordinates)
-        return evaluator(u)
+        if not error:
+            return evaluator(u)
+        with in_precision_of(self.model):
+            inputs, count = self.read_inputs(u)
+            errors, coefficients = self._errors(inputs, count, None, memory)
+            predicted = evaluator.label(evaluator.compute(inputs, count or 1, coefficients), count)
+        return with_errors(predicted, errors)
+
+    def error(
+        self, u: Any = None, *, level: str | None = None, where: bool = False, memory: int = MEMORY, **coordinates: Any
+    ) -> xr.Dataset:
+        """The estimated relative L2 error of each prediction, from the equation alone: no reference is needed.
+
+        Variables of the Dataset, for each function: `error`, the estimate; `upper_90` and `upper_95`, below which the
+        error is with that probability, for inputs like those of the calibration; `inside`, whether the input is one,
+        and `score`, which is above 1 if not. The attribute `note` says in words what is unusual about inputs outside,
+        and so does a warning.
+
+        An operator without a calibration has neither upper values nor a score; `calibrate` makes one.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `level`: "fast", preconditioned residuals, at about the price of another prediction; or "solve", a Newton step
+            in a larger basis; by default the one that was reliable at calibration.
+        - `where`: give the estimated error as a field instead: prediction minus solution, as far as a Newton step in a
+            larger basis tells, with the dimensions of `predict`.
+        - `memory`: the working memory in bytes, approximately.
+        - `coordinates`: with `where`, for each axis an array, or a number; by default the problem's grid.
+        """
+        with in_precision_of(self.model):
+            inputs, count = self.read_inputs(u)
+        if where:
+            return error_field(self._estimator, self.compile(**self._points(coordinates), memory=memory), inputs, count)
+        if coordinates:
+            raise ValueError(
+                "coordinates are for the error as a field: pass where=True with them, or leave out "
+                f"{', '.join(coordinates)}"
+            )
+        return self._errors(inputs, count, level, memory)[0]
+
+    def calibrate(self, functions: int = FUNCTIONS) -> "Operator":
+        """The same operator with calibrated error estimates: what `train` does at its end.
+
+        Fresh inputs are drawn and solved, and the network's true errors are compared with their estimates. A
+        `NotCalibrated`, which is a `ValueError`, says why that can't be done.
+
+        **Arguments:**
+
+        - `functions`: how many inputs.
+        """
+        return Operator(self.model, calibrate(self.model, functions))
+
+    def solve(
+        self,
+        u: Any = None,
+        rtol: float = 1e-3,
+        *,
+        derivative: str | Sequence[str] | None = None,
+        field: str | None = None,
+        points: bool = False,
+        memory: int = MEMORY,
+        **coordinates: Any,
+    ) -> xr.DataArray | xr.Dataset:
+        """The solution to a tolerance: the network's where that is enough, corrected where it is not.
+
+        The network's answer is accepted on its calibrated error alone, and never for an input outside of what was
+        calibrated. The others are corrected by Newton's method in the operator's basis and then in larger ones, and
+        accepted on the difference of two of these. What is not reached is said: by the error, the attribute `reason`
+        and a warning.
+
+        **Arguments:**
+
+        - `u`: the inputs.
+        - `rtol`: the relative L2 error that is wanted of each function, fields together.
+        - the others: as for `predict`; without coordinates, on the problem's grid.
+
+        **Returns:** what `predict` returns, with coordinates for each function: `error`, an upper estimate (infinite
+        where nothing is known), `done` ("network", "corrected", "larger basis" or "not reached") and `seconds`; with
+        how many of each, `reached` and `reason` as attributes.
+        """
+        evaluator = self.compile(
+            derivative=derivative, field=field, points=points, memory=memory, **self._points(coordinates)
+        )
+        with in_precision_of(self.model):
+            inputs, count = self.read_inputs(u)
+        corrected = solve_to(self._estimator, inputs, count or 1, rtol, memory)
+        if corrected.reason:
+            logger.warning("rtol = %g was not reached for %s", rtol, corrected.reason)
+        return corrected.label(evaluator.label(corrected.values(evaluator, inputs), count), count)
 
     def compile(
         self,
@@ -262,17 +363,32 @@ class Operator:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the operator to a new folder: `operator.json` and `arrays.npz`. No pickle; whole or not at all."""
-        save_model(path, self.model, overwrite=overwrite)
+        save_model(path, self.model, overwrite=overwrite, calibration=self.calibration)
 
     @classmethod
     def load(cls, path: str | Path) -> "Operator":
         """The operator in a folder that `save` wrote. It runs the file that defines the problem, so trust that file."""
-        return cls(load_model(path))
+        return cls(*load_parts(path))
 
     def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
         """Batches of inputs and of what is derived from them, and their number; None without a functions' axis."""
-        inputs, count = read_inputs(self.problem, sensors_of(self.model), u)
+        inputs, count = read_inputs(self.problem, sensors_of(self.problem, self.model.sensors), u)
         return self.problem.complete(inputs), count
+
+    def _errors(
+        self, inputs: dict[str, Functions], count: int | None, level: str | None, memory: int
+    ) -> tuple[xr.Dataset, Array]:
+        """Estimates, and the coefficients that were computed for them."""
+        level = self._estimator.choose_level(level)
+        found, coefficients = self._estimator.estimate(inputs, count or 1, level, memory)
+        note = self._estimator.note(found, inputs)
+        if note:
+            logger.warning("%s", note)
+        return label_errors(found, count, {"level": level, "note": note}), coefficients
+
+    def _points(self, coordinates: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The problem's grid where nothing else is asked for."""
+        return coordinates or self.problem.grid()
 
     def _report(self, squares: np.ndarray, count: int | None) -> xr.Dataset:
         rms = np.sqrt(squares)

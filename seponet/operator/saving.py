@@ -29,6 +29,7 @@ from .._files import current_umask, replacing, write_text
 from ..equations.problem import Problem
 from ..nn.model import OperatorNetwork
 from .class_address import ClassAddress, is_packaged
+from .estimate import Calibration
 from .format1 import from_format1
 from .registry import registered_class, registered_name
 
@@ -39,8 +40,10 @@ DESCRIPTION, ARRAYS = "operator.json", ("arrays.npz", "arrays-2.npz")
 """The arrays have two names, used in turn: those in use stay until the description, which names them, is replaced."""
 
 
-def save_model(path: str | Path, model: OperatorNetwork, *, overwrite: bool = False) -> None:
-    """Write a model to a folder. The folder appears whole or not at all."""
+def save_model(
+    path: str | Path, model: OperatorNetwork, *, overwrite: bool = False, calibration: Calibration | None = None
+) -> None:
+    """Write a model, and the calibration of its errors, to a folder. The folder appears whole or not at all."""
     from .. import __version__
 
     path = Path(path).absolute()
@@ -54,6 +57,7 @@ def save_model(path: str | Path, model: OperatorNetwork, *, overwrite: bool = Fa
         "seponet": __version__,
         "problem": type(model.problem).__name__,
         "model": describe(model, arrays, "model"),
+        "calibration": describe(calibration, arrays, "calibration"),
     }
     if path.exists():
         _write(path, content, arrays)
@@ -71,6 +75,11 @@ def save_model(path: str | Path, model: OperatorNetwork, *, overwrite: bool = Fa
 
 def load_model(path: str | Path) -> OperatorNetwork:
     """The model in a folder that `save_model` wrote, or in its subfolder `operator`."""
+    return load_parts(path)[0]
+
+
+def load_parts(path: str | Path) -> tuple[OperatorNetwork, Calibration | None]:
+    """The model, and the calibration of its errors if it has one: earlier versions wrote none."""
     folder = Path(path)
     if not (folder / DESCRIPTION).exists() and (folder / "operator" / DESCRIPTION).exists():
         folder = folder / "operator"
@@ -91,10 +100,13 @@ def load_model(path: str | Path) -> OperatorNetwork:
     description = content["model"]
     for earlier in range(version, FORMAT):
         description = UPGRADES[earlier](description)
-    model = restore(description, _read_arrays(file))
+    arrays = _read_arrays(file)
+    model, calibration = restore(description, arrays), restore(content.get("calibration"), arrays)
     if not isinstance(model, OperatorNetwork):
         raise ValueError(f"{folder / DESCRIPTION} describes a {type(model).__name__} instead of an operator network")
-    return model
+    if not isinstance(calibration, Calibration | None):
+        raise ValueError(f"{folder / DESCRIPTION} has a {type(calibration).__name__} instead of a calibration")
+    return model, calibration
 
 
 def describe(value: Any, arrays: list[np.ndarray], path: str) -> Any:

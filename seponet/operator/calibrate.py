@@ -1,0 +1,235 @@
+"""Calibration: how far error estimates are from the truth, measured on fresh inputs that are solved for it."""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float64
+
+from .._precision import double_precision, in_precision_of
+from .._text import percent
+from ..calculus.collocation import Nodes
+from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
+from ..discretise.discretisation import Discretisation, prolong
+from ..discretise.newton import Solved, newton
+from ..discretise.preconditioner import make_preconditioner
+from ..discretise.resolution import resolve
+from ..discretise.test_functions import is_square, make_tests
+from ..discretise.tested import TestedResiduals
+from ..functions import Functions
+from ..nn.model import OperatorNetwork
+from .estimate import Calibration, Ratios, preconditioned_residual
+from .gauss_newton import to_double
+from .input_range import input_ranges
+from .ladder import GROWTH, MANY, Ladder, climb, is_possible, padded, project, resized, rows_of
+from .nodes import rounded
+
+logger = logging.getLogger(__name__)
+
+FUNCTIONS, FEWEST = 50, 20
+"""How many functions are solved, and how many of them have to be."""
+
+SAMPLE, SEED = 512, 7_000_003
+"""Inputs that the ranges are measured on, and the key of all of them: training and test sets have other ones."""
+
+ROWS = 128
+"""Rows of the random matrix: lengths are kept to 6%."""
+
+BANDWIDTH = 1e-3
+"""The part of an input that the quadrature of an estimate may miss: it is asked for two digits."""
+
+TRUTH = 0.1
+"""The accuracy of solutions, relative to the errors that are measured against them."""
+
+RESOLUTION = 1e-3
+"""The accuracy of the first basis for a model that has none of its own."""
+
+LARGEST = 8000
+"""Coefficients of the larger bases that functions are solved in: seconds for fifty."""
+
+RELIABLE = 2.5
+"""The fast level is reliable if the 95% quantile of truth / estimate is at most so many times their median."""
+
+
+class NotCalibrated(ValueError):
+    """An operator whose error can't be calibrated, with the reason."""
+
+
+def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration:
+    """The calibration of a trained model; a `NotCalibrated` says why there is none.
+
+    **Arguments:**
+
+    - `functions`: how many inputs are drawn and solved.
+    """
+    problem = model.problem
+    if not problem.inputs:
+        raise NotCalibrated(f"{type(problem).__name__} has no inputs, so there is only one function to calibrate on")
+    if functions < FEWEST:
+        raise NotCalibrated(f"a calibration needs at least {FEWEST} functions; got {functions}")
+    keys = jax.random.split(jax.random.key(SEED), 3)
+    with jax.enable_x64(False):
+        samples = [problem.sample(key, n) for key, n in zip(keys, (functions, SAMPLE, SAMPLE), strict=True)]
+    with in_precision_of(model):
+        samples = [jax.tree.map(lambda leaf: jnp.asarray(leaf, float), sample) for sample in samples]
+        inputs, seen, others = samples[0], *(model.encode(sample) for sample in samples[1:])
+        coefficients = network_coefficients(model, inputs)
+        ranges = input_ranges(model, seen, others)
+    exact_inputs = _doubled(inputs)
+    base = base_of(model) or _resolved(model, exact_inputs)
+    larger = larger_of(base)
+    with double_precision():
+        needs = [rounded(need) for need in bandwidths(exact_inputs, BANDWIDTH)]
+        nodes = estimate_nodes(larger, needs)
+        start = start_of(model, base, resolving_nodes(base.ranks, needs), exact_inputs, coefficients)
+        first = prolong(base, larger, start)
+        sketch = _sketch(larger, nodes, exact_inputs, first)
+        slow = newton_step(larger, nodes, exact_inputs, first).change
+    missing = Ratios(1.0, 1.0, 1.0, 1.0, 1.0)
+    with in_precision_of(model):
+        dtype = coefficients.dtype
+        draft = Calibration(
+            larger.ranks,
+            larger.smoothed,
+            nodes,
+            jnp.asarray(sketch, dtype),
+            missing,
+            missing,
+            "fast",
+            ranges,
+            jnp.zeros(0, dtype),
+            jnp.zeros((2, 0), dtype),
+            functions,
+        )
+        fast = np.asarray(eqx.filter_jit(preconditioned_residual)(model, draft, inputs, coefficients), np.float64)
+    with double_precision():
+        finite = slow[np.isfinite(slow)]
+        rtol = TRUTH * float(np.clip(np.median(finite) if len(finite) else 1e-2, 1e-7, 0.1))
+        climbed = climb(Ladder(base, needs, LARGEST), exact_inputs, start, rtol)
+    truths = np.hypot(climbed.moved, climbed.errors)
+    usable = np.isfinite(truths) & np.isfinite(fast) & np.isfinite(slow) & (climbed.errors <= climbed.moved)
+    if np.sum(usable) < FEWEST:
+        raise NotCalibrated(
+            f"only {int(np.sum(usable))} of {functions} functions could be solved to a part of the network's error "
+            f"(about {percent(float(np.median(slow)))}), and {FEWEST} are needed"
+        )
+    truths, fast, slow = truths[usable], fast[usable], slow[usable]
+    of_fast, of_slow = Ratios.of(truths, fast), Ratios.of(truths, slow)
+    looseness = [ratios.upper_95 / ratios.median for ratios in (of_fast, of_slow)]
+    level = "fast" if looseness[0] <= RELIABLE or looseness[0] <= looseness[1] else "solve"
+    return Calibration(
+        draft.ranks,
+        draft.smoothed,
+        nodes,
+        draft.sketch,
+        of_fast,
+        of_slow,
+        level,
+        ranges,
+        jnp.asarray(truths, dtype),
+        jnp.asarray(np.stack([fast, slow]), dtype),
+        functions,
+    )
+
+
+def estimate_nodes(larger: Discretisation, needs: Sequence[Bandwidth]) -> Nodes:
+    """The quadrature of estimates: products of two functions of the operator's basis and one of the larger basis are
+    integrated exactly, and no more."""
+    nodes: list[tuple[str, int]] = []
+    for name, rank in larger.ranks:
+        band = max((need.functions for need in needs if need.axis == name), default=0)
+        nodes.append((name, math.ceil(max(1.2 * rank + 2, 0.75 * (rank + band)))))
+    return tuple(nodes)
+
+
+def base_of(model: OperatorNetwork) -> Discretisation | None:
+    """The discretisation with the trial functions of a model; None if it has others."""
+    discretisation = model.discretisation
+    return discretisation if discretisation is not None and is_possible(discretisation) else None
+
+
+def larger_of(base: Discretisation) -> Discretisation:
+    """The basis that errors are looked for in; with `GROWTH` times as many functions along every axis, or fewer if that
+    can't be solved in."""
+    for factor in (GROWTH, 1.25):
+        larger = resized(base, factor)
+        if is_possible(larger) and larger.size <= LARGEST:
+            return larger
+    return base
+
+
+def start_of(
+    model: OperatorNetwork,
+    base: Discretisation,
+    nodes: Nodes,
+    inputs: Mapping[str, Functions],
+    coefficients: Float[Array, "functions *_"],
+) -> Float64[np.ndarray, "functions fields *_"]:
+    """The network's answer in a basis: its own coefficients, or those of the nearest functions. To be called in double
+    precision."""
+    own = model.discretisation
+    if own is not None and (own.ranks, own.exact) == (base.ranks, base.exact):
+        return np.asarray(coefficients, np.float64)
+    return project(to_double(model), base, nodes, inputs, to_double(coefficients))
+
+
+@eqx.filter_jit
+def network_coefficients(model: OperatorNetwork, inputs: Mapping[str, Functions]) -> Float[Array, "functions *_"]:
+    """The coefficients that the branch predicts."""
+    return model.coefficients(model.encode(inputs))
+
+
+def newton_step(
+    larger: Discretisation,
+    nodes: Nodes,
+    inputs: Mapping[str, Functions],
+    coefficients: Float64[np.ndarray, "functions fields *_"],
+) -> Solved:
+    """One Newton step in the larger basis, whose relative length is the level "solve". To be called in double
+    precision."""
+    square, count = is_square(larger, make_tests(larger)), len(coefficients)
+    rows = padded(np.arange(count))
+    functions = {name: f[rows] for name, f in inputs.items()}
+    many = square and count >= MANY
+    solved = newton(larger, nodes, functions, coefficients[rows], tolerance=math.inf, steps=1, shared=many)
+    return rows_of(solved, np.arange(count))
+
+
+def _resolved(model: OperatorNetwork, inputs: Mapping[str, Functions]) -> Discretisation:
+    """A first basis for a model whose basis functions are no classical ones: what its problem needs."""
+    problem = model.problem
+    if model.coefficient_shape()[0] != len(problem.fields):
+        raise NotCalibrated("its fields are derivatives of potentials, which the library's own solver does not have")
+    few = {name: f[:8] for name, f in inputs.items()}
+    try:
+        resolution = resolve(problem, few, RESOLUTION, exact=model.exact, largest=LARGEST)
+    except ValueError as error:
+        raise NotCalibrated(f"the library's own solver can't be used: {error}") from None
+    if not resolution.mean < 10 * RESOLUTION:
+        raise NotCalibrated(f"the library's own solver does not solve its functions: {resolution.reason}")
+    return resolution.coarse.discretisation
+
+
+def _sketch(
+    larger: Discretisation, nodes: Nodes, inputs: Mapping[str, Functions], coefficients: np.ndarray
+) -> Float64[np.ndarray, "k rows"]:
+    """S P^-1 with the averaged Jacobian P at given coefficients."""
+    c = jnp.asarray(coefficients)
+    preconditioner = make_preconditioner(larger, nodes, inputs, c)
+    tested = TestedResiduals(larger, nodes, {name: f[:1] for name, f in inputs.items()}, 1)
+    size, rows = larger.size, min(ROWS, larger.size)
+    random = np.eye(size)
+    if size > rows:
+        random = np.random.default_rng(SEED).standard_normal((rows, size)) / math.sqrt(rows)
+    pull = jax.linear_transpose(lambda g: preconditioner(tested, g), jnp.zeros((rows, tested.rows)))
+    (sketch,) = pull(jnp.asarray(random).reshape(rows, *larger.coefficient_shape()))
+    return np.asarray(sketch)
+
+
+def _doubled(inputs: Mapping[str, Functions]) -> dict[str, Functions]:
+    with double_precision():
+        return to_double(dict(inputs))

@@ -1,0 +1,270 @@
+"""The errors of an operator's predictions, estimated and put into words."""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float64
+
+from .._precision import double_precision, in_precision_of
+from .._text import percent
+from ..calculus.collocation import Nodes
+from ..discretise.bandwidth import bandwidths, resolving_nodes
+from ..discretise.discretisation import Discretisation, prolong
+from ..functions import Functions
+from ..nn.model import OperatorNetwork
+from .calibrate import (
+    BANDWIDTH,
+    NotCalibrated,
+    base_of,
+    estimate_nodes,
+    larger_of,
+    network_coefficients,
+    newton_step,
+    start_of,
+)
+from .estimate import LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
+from .evaluator import CompiledEvaluator
+from .gauss_newton import to_double
+from .input_range import score
+from .ladder import GROWTH, padded, resized
+from .nodes import rounded
+
+Inputs = Mapping[str, Functions]
+
+
+class ErrorEstimator:
+    """Error estimates for the inputs of one operator.
+
+    **Arguments:**
+
+    - `model`, `calibration`: the operator's.
+    """
+
+    def __init__(self, model: OperatorNetwork, calibration: Calibration | None) -> None:
+        self.model, self.calibration = model, calibration
+        self._arrays, static = eqx.partition((model, calibration), eqx.is_array)
+
+        @functools.partial(jax.jit, static_argnums=(2, 3))
+        def compiled(arrays: Any, inputs: Inputs, count: int, fast: bool) -> tuple[Array, Array, Array]:
+            network, reliability = eqx.combine(arrays, static)
+            seen = network.encode(inputs)
+            coefficients = network.coefficients(seen)
+            size = jnp.zeros(count)
+            if fast:
+                size = preconditioned_residual(network, reliability, network.problem.complete(inputs), coefficients)
+            return coefficients, size, score(reliability.ranges, seen, count)
+
+        self._compiled = compiled
+
+    def choose_level(self, level: str | None) -> str:
+        """The level that is asked for, or the one that was reliable; a `ValueError` if there is none."""
+        if level is not None and level not in LEVELS:
+            raise ValueError(f"level must be one of {', '.join(LEVELS)}; got {level!r}")
+        if self.calibration is None:
+            if level == "fast":
+                raise ValueError(
+                    'level = "fast" needs a calibrated operator, and this one has no calibration; call calibrate(), '
+                    'or take level = "solve"'
+                )
+            return "solve"
+        return level or self.calibration.level
+
+    def estimate(self, inputs: Inputs, count: int, level: str, memory: int) -> tuple[Estimate, Array]:
+        """The estimates of a level, as NumPy arrays; those of an operator without a calibration have no upper values
+        (NaN) and no score. And the coefficients of the predictions, which were computed on the way."""
+        calibration = self.calibration
+        with in_precision_of(self.model):
+            if calibration is None:
+                coefficients = network_coefficients(self.model, dict(inputs))
+                nothing = np.full(count, np.nan)
+                return Estimate(self._by_newton(inputs, coefficients), nothing, nothing, nothing), coefficients  # pyright: ignore[reportArgumentType]
+            points = math.prod(n for _, n in calibration.nodes)
+            held = calibration.sketch.dtype.itemsize * (24 * points + calibration.sketch.shape[1])
+            batch = int(np.clip(memory // held, 1, count))
+            parts: list[tuple[Any, ...]] = []
+            for first in range(0, count, batch):
+                rows = np.minimum(np.arange(first, first + batch), count - 1)
+                part = dict(inputs) if batch == count else {name: f[rows] for name, f in inputs.items()}
+                parts.append(self._compiled(self._arrays, part, batch, level == "fast"))
+            coefficients, sizes, outside = (
+                (jnp.concatenate(arrays)[:count] if len(parts) > 1 else arrays[0])
+                for arrays in zip(*parts, strict=True)
+            )
+            size, outside = np.asarray(sizes, np.float64), np.asarray(outside, np.float64)
+            if level == "solve":
+                size = self._by_newton(inputs, coefficients)
+            elif np.any(outside > 1):
+                size = self._again(inputs, coefficients, size, np.flatnonzero(outside > 1))
+            return scaled(calibration.ratios(level), size, outside), coefficients  # pyright: ignore[reportArgumentType]
+
+    def base(self) -> Discretisation:
+        """The basis that corrections start in: the operator's own, or the one that it was calibrated with."""
+        own = base_of(self.model)
+        if own is not None:
+            return own
+        if self.calibration is None:
+            raise NotCalibrated(
+                "this operator has no classical basis of its own (learned trunks, another decoder, or potentials) and "
+                "no calibration, so nothing is known to look for its error in; call calibrate() first"
+            )
+        return resized(larger_basis(self.model, self.calibration), 1 / GROWTH)
+
+    def larger(self) -> Discretisation:
+        """The basis that errors are looked for in."""
+        return larger_of(self.base()) if self.calibration is None else larger_basis(self.model, self.calibration)
+
+    def correction(
+        self, inputs: Inputs, coefficients: Array
+    ) -> tuple[Discretisation, Float64[np.ndarray, "functions *_"], Float64[np.ndarray, "functions *_"]]:
+        """The larger basis, and the coefficients there of the prediction and of the prediction corrected by a Newton
+        step."""
+        larger = self.larger()
+        with double_precision():
+            doubled = to_double(dict(inputs))
+            first, nodes = self._first(larger, doubled, coefficients)
+            return larger, first, newton_step(larger, nodes, doubled, first).coefficients
+
+    def _by_newton(self, inputs: Inputs, coefficients: Array) -> Float64[np.ndarray, " functions"]:
+        larger = self.larger()
+        with double_precision():
+            doubled = to_double(dict(inputs))
+            first, nodes = self._first(larger, doubled, coefficients)
+            return newton_step(larger, nodes, doubled, first).change
+
+    def _first(self, larger: Discretisation, inputs: Inputs, coefficients: Array) -> tuple[np.ndarray, Nodes]:
+        base = self.base()
+        needs = [rounded(need) for need in bandwidths(inputs, BANDWIDTH)]
+        start = start_of(self.model, base, resolving_nodes(base.ranks, needs), inputs, coefficients)
+        return prolong(base, larger, start), self._nodes(larger, inputs)
+
+    def _nodes(self, larger: Discretisation, inputs: Inputs) -> Nodes:
+        """Quadrature that sees these inputs, and those of the calibration."""
+        with double_precision():
+            needs = [rounded(need) for need in bandwidths(to_double(dict(inputs)), BANDWIDTH)]
+        nodes = estimate_nodes(larger, needs)
+        if self.calibration is None:
+            return nodes
+        return tuple((name, max(n, m)) for (name, n), (_, m) in zip(nodes, self.calibration.nodes, strict=True))
+
+    def _again(
+        self, inputs: Inputs, coefficients: Array, size: Float64[np.ndarray, " functions"], outside: np.ndarray
+    ) -> Float64[np.ndarray, " functions"]:
+        """The sizes, those of functions outside on a finer quadrature if they need one: an aliased residual is too
+        small."""
+        calibration, rows = self.calibration, padded(outside)
+        assert calibration is not None
+        part = {name: f[rows] for name, f in inputs.items()}
+        nodes = self._nodes(larger_basis(self.model, calibration), part)
+        if nodes == calibration.nodes:
+            return size
+        finer = np.asarray(_residuals(self.model, calibration, part, coefficients[rows], nodes), np.float64)
+        size = size.copy()
+        size[rows] = finer
+        return size
+
+    def note(self, found: Estimate, inputs: Inputs) -> str:
+        """What a user should know about estimates, in words; empty if there is nothing to say."""
+        if self.calibration is None:
+            return (
+                "this operator is not calibrated: the estimates are one Newton step's in a larger basis, and how far "
+                "they are from the truth is not known"
+            )
+        outside = np.flatnonzero(np.asarray(found.score) > 1)
+        if not len(outside):
+            return ""
+        with in_precision_of(self.model):
+            seen = self.model.encode({name: f[outside] for name, f in inputs.items()})
+            by_input = [(of.score(seen[of.name]), of.explain(seen[of.name])) for of in self.calibration.ranges]
+        worst = np.argmax([np.asarray(scores) for scores, _ in by_input], axis=0)
+        by_text: dict[str, list[int]] = {}
+        for i, row in enumerate(outside.tolist()):
+            by_text.setdefault(by_input[worst[i]][1][i], []).append(row)
+        told = [f"{text} (function {functions_in_words(rows)})" for text, rows in by_text.items()]
+        return (
+            f"{len(outside)} of {len(found.score)} inputs lie outside of what the error estimates were calibrated on, "
+            f"so the upper values are no promise for them: {'; '.join(told)}"
+        )
+
+
+def label_errors(found: Estimate, count: int | None, attributes: Mapping[str, Any]) -> xr.Dataset:
+    """Estimates with names; without the functions' axis if `count` is None."""
+    dims = () if count is None else ("function",)
+    columns: dict[str, np.ndarray] = {
+        "error": np.asarray(found.error),
+        "upper_90": np.asarray(found.upper_90),
+        "upper_95": np.asarray(found.upper_95),
+        "score": np.asarray(found.score),
+        "inside": np.asarray(found.score) <= 1,
+    }
+    texts = {
+        "error": "estimated relative L2 error, fields together",
+        "upper_90": "the error is below it with a probability of 90%, for inputs inside",
+        "upper_95": "the error is below it with a probability of 95%, for inputs inside",
+        "score": "how far outside of the calibrated inputs; at most 1 is inside",
+        "inside": "whether the input is like those of the calibration",
+    }
+    return xr.Dataset(
+        {n: (dims, v if count is not None else v[0], {"long_name": texts[n]}) for n, v in columns.items()},
+        attrs=dict(attributes),
+    )
+
+
+def with_errors(predicted: xr.DataArray | xr.Dataset, errors: xr.Dataset) -> xr.DataArray | xr.Dataset:
+    """A prediction with the estimates of its functions as coordinates."""
+    coordinates = {name: errors[name] for name in ("error", "upper_95", "inside")}
+    labelled = predicted.assign_coords(coordinates)
+    labelled.attrs |= {"error_level": errors.attrs["level"], "error_note": errors.attrs["note"]}
+    return labelled
+
+
+def error_field(
+    estimator: ErrorEstimator, evaluator: CompiledEvaluator, inputs: Inputs, count: int | None
+) -> xr.Dataset:
+    """Prediction minus solution on the grid of an evaluator, as far as a Newton step in the larger basis tells."""
+    with in_precision_of(estimator.model):
+        coefficients = network_coefficients(estimator.model, dict(inputs))
+        predicted = evaluator.compute(dict(inputs), count or 1, coefficients)
+    larger, _, corrected = estimator.correction(inputs, coefficients)
+    with double_precision():
+        finer = CompiledEvaluator(
+            larger, no_branch, evaluator.coordinates, points=False, symbols=evaluator.symbols, memory=evaluator.memory
+        )
+        solution = finer.compute(to_double(dict(inputs)), count or 1, jnp.asarray(corrected))
+        labelled = evaluator.label([p - s for p, s in zip(predicted, solution, strict=True)], count)
+    labelled = labelled.to_dataset() if isinstance(labelled, xr.DataArray) else labelled
+    return labelled.assign_attrs(long_name="estimated error: prediction minus solution")
+
+
+def no_branch(_inputs: Any) -> Array:
+    raise ValueError("a discretisation has no coefficients of its own")
+
+
+def describe_calibration(calibration: Calibration) -> str:
+    """What a calibration has found, in one line."""
+    ratios = calibration.ratios(calibration.level)
+    return (
+        f"errors are estimated at the level {calibration.level!r}, calibrated on {len(calibration.truths)} of "
+        f"{calibration.functions} fresh functions (mean error {percent(calibration.error)}): "
+        f"90% of the errors are below {ratios.upper_90 / ratios.median:.2g} times the estimate, 95% below "
+        f"{ratios.upper_95 / ratios.median:.2g} times"
+    )
+
+
+@eqx.filter_jit
+def _residuals(
+    model: OperatorNetwork, calibration: Calibration, inputs: Inputs, coefficients: Array, nodes: Nodes | None
+) -> Array:
+    return preconditioned_residual(model, calibration, inputs, coefficients, nodes)
+
+
+def functions_in_words(rows: Sequence[int]) -> str:
+    """Some numbers of functions, for a message."""
+    shown = ", ".join(str(row) for row in rows[:8])
+    return f"{shown}, ..." if len(rows) > 8 else shown

@@ -1,0 +1,156 @@
+"""Which inputs a calibration has seen, and how far outside of them another one lies."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from ..nn.model import OperatorNetwork
+
+COMPONENTS, SMALLEST = 32, 1e-3
+"""Principal components that are looked at, at most; and the smallest of them, relative to the largest: what is below
+it can't be told from the error of an interpolated input."""
+
+VALUES = 4096
+"""Sensor values of an input that are looked at, at most."""
+
+SHARE = 0.99
+"""The part of the sampled inputs that count as inside."""
+
+
+class InputRange(eqx.Module):
+    """The range of features of one input over a sample.
+
+    A function is described by its coordinates along the principal components of the sample (each is large for an
+    input that is larger or differently shaped), by the length of all of them, and by what lies beyond the components
+    (large for a rougher one). A number, or a vector of numbers, is described by itself, and by its logarithm if it is
+    positive.
+
+    **Arguments:**
+
+    - `name`: of the input, or of the derivative of it, that the branch sees.
+    - `mean`, `components`: of the sample; the rows of `components` are scaled to give coordinates of variance one.
+    - `directions`: the same rows with length one. Both are empty for numbers.
+    - `places`: which of the sensor values are looked at.
+    - `middle`, `width`: of the range of every feature, half of it.
+    - `positive`: whether logarithms are features too.
+    - `limit`: the largest distance from the middle, in widths, that counts as inside.
+    """
+
+    name: str = eqx.field(static=True)
+    mean: Float[Array, " values"]
+    components: Float[Array, "k values"]
+    directions: Float[Array, "k values"]
+    places: Int[Array, " values"]
+    middle: Float[Array, " features"]
+    width: Float[Array, " features"]
+    positive: bool = eqx.field(static=True)
+    limit: float = eqx.field(static=True)
+
+    def score(self, values: Float[Array, "functions *_"]) -> Float[Array, " functions"]:
+        """How far outside each function lies: at most one is inside. A pure function, which may be traced."""
+        return jnp.max(self._distances(values), axis=1) / self.limit
+
+    def explain(self, values: Float[Array, "functions *_"]) -> list[str]:
+        """For each function what is most unusual about it, in words."""
+        distances = np.asarray(self._distances(values))
+        if not len(self.components):
+            numbers = distances.reshape(len(distances), -1, np.asarray(values).reshape(len(values), -1).shape[1])
+            return [self._explain_number(i) for i in np.argmax(numbers.max(axis=1), axis=1)]
+        features = np.asarray(self.features(values))
+        total, beyond = np.asarray(self.middle + self.width)[-2:]
+        told: list[str] = []
+        for row, of_row in zip(features, distances, strict=True):
+            rough, large = row[-1] / max(beyond, 1e-300), row[-2] / total
+            if np.argmax(of_row) == len(row) - 1 or rough > max(large, 1):
+                told.append(f"{self.name} is rougher than the inputs of the calibration")
+            elif large > 1:
+                told.append(f"{self.name} is larger than the inputs of the calibration, or has more of their details")
+            else:
+                told.append(f"{self.name} has another shape than the inputs of the calibration")
+        return told
+
+    def _explain_number(self, which: int) -> str:
+        low, high = (float(self.middle[which] + sign * self.width[which]) for sign in (-1, 1))
+        name = f"{self.name}[{which}]" if self.mean.shape[0] > 1 else self.name
+        return f"{name} is not between {low:.3g} and {high:.3g}"
+
+    def _distances(self, values: Float[Array, "functions *_"]) -> Float[Array, "functions features"]:
+        return jnp.abs(self.features(values) - self.middle[None]) / self.width[None]
+
+    def features(self, values: Float[Array, "functions *_"]) -> Float[Array, "functions features"]:
+        """What is compared with the ranges."""
+        rows = values.reshape(values.shape[0], -1)
+        if not len(self.components):
+            if not self.positive:
+                return rows
+            return jnp.concatenate([rows, jnp.log(jnp.maximum(rows, jnp.finfo(rows.dtype).tiny))], axis=1)
+        deviations = rows[:, self.places] - self.mean[None]
+        coordinates = jnp.matmul(deviations, self.components.T, precision="highest")
+        inside = jnp.matmul(deviations, self.directions.T, precision="highest")
+        beyond = deviations - jnp.matmul(inside, self.directions, precision="highest")
+        lengths = [jnp.linalg.norm(v, axis=1, keepdims=True) for v in (coordinates, beyond)]
+        return jnp.concatenate([coordinates, *lengths], axis=1)
+
+
+def input_ranges(
+    model: OperatorNetwork, seen: Mapping[str, Array], others: Mapping[str, Array]
+) -> tuple[InputRange, ...]:
+    """The ranges of everything that the branch of a model sees.
+
+    **Arguments:**
+
+    - `seen`: sensor values of a few hundred sampled inputs, which give the ranges.
+    - `others`: those of as many other ones, of which `SHARE` shall lie inside.
+    """
+    return tuple(_range(name, np.asarray(seen[name]), np.asarray(others[name])) for name, _ in model.sensors)
+
+
+def score(ranges: tuple[InputRange, ...], sensor_values: Mapping[str, Array], functions: int) -> Array:
+    """How far outside each function lies, over all inputs: at most one is inside. A problem without inputs has only
+    one function, which is inside."""
+    if not ranges:
+        return jnp.zeros(functions)
+    return jnp.max(jnp.stack([of_input.score(sensor_values[of_input.name]) for of_input in ranges]), axis=0)
+
+
+def _range(name: str, seen: np.ndarray, others: np.ndarray) -> InputRange:
+    dtype = seen.dtype
+    rows = seen.reshape(len(seen), -1).astype(np.float64)
+    numbers = seen.ndim == 1 or rows.shape[1] <= 8
+    step = -(-rows.shape[1] // VALUES)
+    places = np.arange(0, rows.shape[1], step)
+    rows = rows[:, places]
+    mean = rows.mean(axis=0)
+    directions = components = np.zeros((0, len(places)))
+    typical = 0.0
+    if not numbers:
+        _, sizes, directions = np.linalg.svd(rows - mean, full_matrices=False)
+        sizes = sizes / np.sqrt(len(rows))
+        kept = min(COMPONENTS, len(rows) // 4, int(np.sum(sizes > SMALLEST * sizes[0])))
+        directions, typical = directions[:kept], np.linalg.norm(sizes)
+        components = directions / sizes[:kept, None]
+    empty = InputRange(
+        name,
+        jnp.asarray(mean, dtype),
+        jnp.asarray(components, dtype),
+        jnp.asarray(directions, dtype),
+        jnp.asarray(places),
+        jnp.zeros(1, dtype),
+        jnp.ones(1, dtype),
+        bool(numbers and np.all(rows > 0)),
+        1.0,
+    )
+    features = np.asarray(empty.features(jnp.asarray(seen)))
+    low, high = features.min(axis=0), features.max(axis=0)
+    if not numbers:
+        high[-1] = max(high[-1], 2 * SMALLEST * typical)
+    middle, width = (high + low) / 2, np.maximum((high - low) / 2, 1e-6 * np.maximum(np.abs(high), 1e-30))
+    bounded = eqx.tree_at(lambda r: (r.middle, r.width), empty, (jnp.asarray(middle, dtype), jnp.asarray(width, dtype)))
+    again = np.asarray(bounded.score(jnp.asarray(others)))
+    # A sample of numbers comes close to its bounds, but does not reach them.
+    limit = max(1.01, float(np.quantile(again, SHARE)))
+    return dataclasses.replace(bounded, limit=limit)
