@@ -9,6 +9,7 @@ SEED ?= $(shell date +%s)
 
 demo: $(INSTALLED)
 	$(VENV)/bin/seponet train burgers --recipe quick --out runs/demo --overwrite
+	$(VENV)/bin/seponet explore runs/demo --no-open
 
 test: lint types pytest
 
@@ -40,7 +41,7 @@ test-variants: test-random
 test-lowest: $(INSTALLED)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	$(VENV)/bin/uv venv --quiet --clear $(LOWEST)
-	$(VENV)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[plots,references,dev]'
+	$(VENV)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[onnx,plots,references,dev]'
 	$(LOWEST)/bin/pytest -n 2 -W ignore::DeprecationWarning -W "ignore:numpy.ndarray size changed"
 
 format: $(INSTALLED)

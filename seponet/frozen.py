@@ -113,10 +113,10 @@ def load(path: str | Path, dtype: Any = np.float32) -> FrozenOperator:
     """The frozen operator in an `.npz` file that `seponet.Operator.export` wrote."""
     try:
         with np.load(path, allow_pickle=False) as stored:
-            header = json.loads(bytes(stored["program"]).decode())
-            return FrozenOperator(header, stored["numbers"], dtype)
-    except (KeyError, EOFError, zipfile.BadZipFile, UnicodeDecodeError, json.JSONDecodeError) as error:
+            header, numbers = json.loads(bytes(stored["program"]).decode()), stored["numbers"]
+    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no frozen operator, or is damaged ({error}); export it again") from None
+    return FrozenOperator(header, numbers, dtype)
 
 
 def _erf(x: np.ndarray) -> np.ndarray:

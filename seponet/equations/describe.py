@@ -1,10 +1,11 @@
 """What a problem is, in words: its equation as text, and a table of its parts."""
 
 import ast
+import html
 import inspect
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -87,3 +88,12 @@ def describe_problem(problem: "Problem") -> dict[str, str]:
         "constants": constants,
     }
     return {name: text for name, text in described.items() if text}
+
+
+def html_table(title: str, rows: Mapping[str, str]) -> str:
+    """A title and a table of names and texts, as a notebook shows it."""
+    cells = "".join(
+        f"<tr><th align='left'>{html.escape(name)}</th><td align='left'>{html.escape(text)}</td></tr>"
+        for name, text in rows.items()
+    )
+    return f"<div><b>{html.escape(title)}</b><table>{cells}</table></div>"

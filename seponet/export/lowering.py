@@ -128,7 +128,7 @@ def _cbrt(builder: Builder, _: Mapping[str, Any], x: Node) -> Node:
 def _pad(builder: Builder, params: Mapping[str, Any], x: Node, value: Value) -> Node:
     config = params["padding_config"]
     if isinstance(value, np.ndarray) and all(i == 0 and low >= 0 and high >= 0 for low, high, i in config):
-        return builder.pad(x, [c[0] for c in config], [c[1] for c in config], float(value))
+        return builder.pad(x, [int(c[0]) for c in config], [int(c[1]) for c in config], float(value))
     return move(builder, "pad", params, [x, value])
 
 

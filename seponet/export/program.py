@@ -180,6 +180,8 @@ class Builder:
 
     def pad(self, x: Node, before: Sequence[int], after: Sequence[int], value: float) -> Node:
         shape = tuple(b + n + a for b, n, a in zip(before, x.shape, after, strict=True))
+        if shape == x.shape:
+            return x
         bounds = {"before": [int(n) for n in before], "after": [int(n) for n in after]}
         return self.add("pad", (x,), shape, **bounds, value=float(value))
 
@@ -220,6 +222,8 @@ class Builder:
 
     def _unspread(self, values: list[Any], shape: tuple[int, ...]) -> list[Any]:
         """Operands without the repetitions that broadcasting does anyway, if some operand has each axis whole."""
+        # With the functions in front, shapes align at their last axes only if all values have the same rank.
+        values = [self.reshape(v, (1,) * (len(shape) - len(v.shape)) + v.shape) for v in values]
         small = [self._core(value) for value in values]
         for i, value in enumerate(values):
             others = [s.shape for s in small if isinstance(s, Node)] or [()]

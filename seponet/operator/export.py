@@ -21,7 +21,10 @@ from ..export.trace import trace
 from ..functions import Functions, SolenoidalField, Space, project
 from ..functions.interpolant import interpolate
 from ..locations import Grid
+from .estimate import estimate
 from .evaluator import sensors_of
+from .facts import facts_of
+from .input_range import InputRange, input_ranges, score
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -32,8 +35,8 @@ POINTS = {1: (201,), 2: (101, 101), 3: (21, 49, 49)}
 DRAWS = {0: 64, 1: 48, 2: 16}
 """Samples of the inputs that a page carries, for as many axes as the inputs have at most."""
 
-LOOKED_AT = 256
-"""Samples among which the presets are chosen."""
+LOOKED_AT = {0: 256, 1: 256, 2: 32}
+"""Samples among which the presets are chosen, and that tell what is usual, for as many axes likewise."""
 
 SUFFIXES = (".html", ".npz", ".onnx")
 
@@ -92,7 +95,7 @@ def freeze_page(operator: "Operator", coordinates: Mapping[str, Any]) -> Program
     points = complete_points(problem.domain, coordinates)
     shapes = sensor_shapes(operator)
     drawn = {name: Drawn(name, space, shapes[name]) for name, space in problem.inputs.items()}
-    flow = flow_axes(problem)
+    flow, trust = flow_axes(problem), Trust(operator)
     shown = {axis: _fine(problem.domain, axis, points) for axis in problem.domain}
 
     def outputs(values: dict[str, Array]) -> dict[str, Array]:
@@ -103,9 +106,12 @@ def freeze_page(operator: "Operator", coordinates: Mapping[str, Any]) -> Program
             p, q = problem.fields
             slopes = operator.evaluate(sensed, derivative=[f"{q}_{x}", f"{p}_{y}"], **points)
             results = {"vorticity": slopes[f"{q}_{x}"] - slopes[f"{p}_{y}"], **results}
+        results |= trust.judge({name: value[None] for name, value in sensed.items()})
         for name, draw in drawn.items():
             if len(draw.space.domain):
                 results[f"input:{name}"] = draw.interpolated(values[name], shown)
+            if not draw.by_vorticity:
+                results |= trust.nearest(name, values[name])
         return results
 
     program = trace(outputs, {name: draw.shape for name, draw in drawn.items()})
@@ -172,6 +178,52 @@ class Drawn:
         return Functions(space, stream)
 
 
+class Trust:
+    """How far an input lies outside of what the operator was trained on, and the estimated error if it is calibrated.
+
+    Without a calibration the range of the inputs is taken from samples of the problem.
+    """
+
+    def __init__(self, operator: "Operator") -> None:
+        self.model, self.calibration = operator.model, operator.calibration
+        self.ranges: tuple[InputRange, ...] = ()
+        if self.calibration is not None:
+            self.ranges = self.calibration.ranges
+        elif self.model.sensors:
+            seen, others = (
+                self.model.encode(operator.problem.sample(jax.random.key(i), LOOKED_AT[_rank(operator.problem)]))
+                for i in (1, 2)
+            )
+            self.ranges = input_ranges(self.model, seen, others)
+
+    def judge(self, sensor_values: Mapping[str, Array]) -> dict[str, Array]:
+        """Error, upper value and score of one function, `[1, *sensors]` by name."""
+        if self.calibration is not None:
+            found = estimate(self.model, self.calibration, sensor_values)
+            return {"error": found.error[0], "upper_95": found.upper_95[0], "score": found.score[0]}
+        if not self.ranges:
+            return {}
+        inputs = self.model.problem.inputs
+        seen = self.model.encode({name: interpolate(inputs[name], v) for name, v in sensor_values.items()})
+        return {"score": score(self.ranges, seen, 1)[0]}
+
+    def nearest(self, name: str, values: Array) -> dict[str, Array]:
+        """A usual input near an unusual one: coordinates along the principal components, held within their range."""
+        found = [r for r in self.ranges if r.name == name and len(r.components) and len(r.places) == values.size]
+        if not found:
+            return {}
+        (seen,) = found
+        count = len(seen.components)
+        coordinates = jnp.matmul(seen.components, values.reshape(-1) - seen.mean, precision="highest")
+        low, high = (seen.middle[:count] + sign * 0.98 * seen.width[:count] for sign in (-1, 1))
+        held = jnp.clip(coordinates, low, high)
+        longest = 0.98 * (seen.middle[-2] + seen.width[-2])
+        held = held * jnp.minimum(1, longest / jnp.maximum(jnp.sqrt(jnp.sum(held**2)), 1e-12))
+        sizes = 1 / jnp.sqrt(jnp.sum(seen.components**2, axis=1))
+        moved = seen.mean + jnp.matmul(held * sizes, seen.directions, precision="highest")
+        return {f"nearest:{name}": moved.reshape(values.shape)}
+
+
 class Plain(Space):
     """Axes and components without a distribution, for interpolants of what is drawn."""
 
@@ -187,7 +239,7 @@ class Plain(Space):
 
 def sensor_shapes(operator: "Operator") -> dict[str, tuple[int, ...]]:
     """For each input the shape of one function's values at the sensors, components first."""
-    counts = sensors_of(operator.model)
+    counts = sensors_of(operator.problem, operator.model.sensors)
     return {
         name: (() if space.components is None else (space.components,)) + tuple(counts[name][a] for a in space.domain)
         for name, space in operator.problem.inputs.items()
@@ -214,6 +266,11 @@ def complete_points(domain: Domain, coordinates: Mapping[str, Any]) -> dict[str,
     return points
 
 
+def _rank(problem: Problem) -> int:
+    """How many axes the inputs have at most; more than two count as two."""
+    return min(2, max((len(space.domain) for space in problem.inputs.values()), default=0))
+
+
 def _named(names: tuple[str, ...], values: Any) -> dict[str, Array]:
     return values if isinstance(values, dict) else {names[0]: values}
 
@@ -230,7 +287,8 @@ def _fine(domain: Domain, name: str, points: Mapping[str, Any]) -> np.ndarray:
 def _about(operator: "Operator", points: Mapping[str, Any]) -> dict[str, Any]:
     from .. import __version__
 
-    problem, counts = operator.problem, sensors_of(operator.model)
+    problem, model = operator.problem, operator.model
+    counts = sensors_of(problem, model.sensors)
     inputs: dict[str, Any] = {}
     for name, space in problem.inputs.items():
         sensors = {
@@ -249,6 +307,7 @@ def _about(operator: "Operator", points: Mapping[str, Any]) -> dict[str, Any]:
         "fields": list(problem.fields),
         "inputs": inputs,
         "seponet": __version__,
+        **facts_of(operator),
     }
 
 
@@ -256,9 +315,9 @@ def _draws(problem: Problem, drawn: Mapping[str, Drawn]) -> tuple[dict[str, np.n
     """Samples of all inputs `[draws, *shape]` by name, and which of them are presets, by what is special about them."""
     if not drawn:
         return {}, []
-    rank = max(len(draw.space.domain) for draw in drawn.values())
-    count = DRAWS[min(rank, 2)]
-    sampled = problem.sample(jax.random.key(0), LOOKED_AT if rank < 2 else 4 * count)
+    rank = _rank(problem)
+    count = DRAWS[rank]
+    sampled = problem.sample(jax.random.key(0), LOOKED_AT[rank])
     values = {name: draw.from_functions(sampled[name]) for name, draw in drawn.items()}
     sizes, roughness = (np.zeros(len(next(iter(values.values())))) for _ in range(2))
     for name, draw in drawn.items():

@@ -23,6 +23,7 @@ from .calibrate import FUNCTIONS, calibrate
 from .error import ErrorEstimator, error_field, label_errors, with_errors
 from .estimate import Calibration
 from .evaluator import CompiledEvaluator, locate, requested_symbols, sensors_of
+from .facts import describe_operator, operator_html
 from .inputs import read_inputs
 from .nodes import choose_nodes, given_nodes
 from .refinement import Refined, Refinement
@@ -68,6 +69,8 @@ class Operator:
 
     def __init__(self, model: OperatorNetwork, calibration: Calibration | None = None) -> None:
         self.model, self.calibration = model, calibration
+        self.folder: Path | None = None
+        """Where it was loaded from."""
         self._estimator = ErrorEstimator(model, calibration)
         self._evaluators: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
         arrays, static = eqx.partition(model, eqx.is_array)
@@ -368,7 +371,35 @@ class Operator:
     @classmethod
     def load(cls, path: str | Path) -> "Operator":
         """The operator in a folder that `save` wrote. It runs the file that defines the problem, so trust that file."""
-        return cls(*load_parts(path))
+        operator = cls(*load_parts(path))
+        operator.folder = Path(path)
+        return operator
+
+    def export(self, path: str | Path, **coordinates: Any) -> Path:
+        """Write the operator on one grid to a file that needs no JAX, from values at the sensors to the fields.
+
+        - `.html`: a page on which the input is drawn and the solution watched, with its estimated error; one file, no
+          server, no network.
+        - `.npz`: for NumPy alone. `seponet_frozen.py`, the runtime in one file, is put beside it (`seponet.frozen`).
+        - `.onnx`: for any ONNX runtime; needs `pip install 'seponet[onnx]'`.
+
+        **Arguments:**
+
+        - `path`: the file.
+        - `coordinates`: for each axis an array, or a number; axes that are left out get 101 points (201 if there is
+            one axis, 21 x 49 x 49 if there are three).
+
+        **Returns:** the path.
+        """
+        from .export import export
+
+        return export(self, Path(path), coordinates)
+
+    def __repr__(self) -> str:
+        return describe_operator(self)
+
+    def _repr_html_(self) -> str:
+        return operator_html(self)
 
     def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
         """Batches of inputs and of what is derived from them, and their number; None without a functions' axis."""
