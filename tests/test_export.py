@@ -16,11 +16,11 @@ from zoo import AnisotropicHeat, Brusselator, Pendulum, Plate, Reactor, small
 
 import seponet
 from seponet import frozen
+from seponet.drawing.style import DIFFERENCE, DIVERGING, LINES, SEQUENTIAL
 from seponet.export.html import render_page
 from seponet.export.program import COMBINATIONS, MAPS, REDUCTIONS, Program
 from seponet.export.trace import trace
 from seponet.operator.export import complete_points, freeze, freeze_page
-from seponet.plots.style import DIFFERENCE, DIVERGING, LINES, SEQUENTIAL
 from seponet.problems import PROBLEMS, Burgers
 
 GOLDEN = sorted((Path(__file__).parent / "data" / "format2").iterdir())
@@ -39,7 +39,7 @@ def operator_of(name: str) -> seponet.Operator:
     return seponet.Operator(small(kind(), decoder="tucker", trunk="mlp", exact=()))
 
 
-def points_of(problem: seponet.Problem) -> dict[str, np.ndarray]:
+def points_of(problem: seponet.Problem) -> dict[str, Any]:
     """Few and unevenly spaced: nothing relies on a uniform grid."""
     counts = dict(zip(problem.domain, (6, 7, 5, 1), strict=False))
     return {
@@ -181,7 +181,8 @@ def test_an_exported_file_runs_with_numpy_alone(burgers: seponet.Operator, tmp_p
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "FrozenOperator(Burgers: u [8] -> s [7]) 8 ['t', 'x'] False False"
-    np.testing.assert_allclose(np.load(tmp_path / "s.npy"), burgers.predict(u, **points), rtol=1e-5, atol=1e-5)
+    wanted = burgers.predict(u, **points).to_numpy()
+    np.testing.assert_allclose(np.load(tmp_path / "s.npy"), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_frozen_operators_refuse_what_they_do_not_understand(burgers: seponet.Operator, tmp_path: Path):

@@ -24,6 +24,7 @@ LAYERS = (
     "locations",
     "bases",
     "functions",
+    "drawing",
     "equations",
     "calculus",
     "discretise",

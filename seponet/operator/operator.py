@@ -395,6 +395,34 @@ class Operator:
 
         return export(self, Path(path), coordinates)
 
+    def plot(self, u: Any = None, *, error: bool = True, **coordinates: Any) -> Any:
+        """Draw the input, the solution, and where it is wrong, for one function: a Matplotlib figure.
+
+        **Arguments:**
+
+        - `u`: the inputs of one function; of many the first is drawn.
+        - `error`: whether to estimate where it is wrong (`error(u, where=True)`), which takes a Newton step.
+        - `coordinates`: for each axis an array, or a number; by default the problem's own grid.
+        """
+        try:
+            from ..drawing.prediction import draw_answer
+        except ModuleNotFoundError as missing:
+            raise ImportError("pictures need Matplotlib: pip install 'seponet[plots]'") from missing
+        points = self._points(coordinates)
+        with in_precision_of(self.model):
+            inputs, _ = self.read_inputs(u)
+            one = {name: functions[:1] for name, functions in inputs.items() if name in self.problem.inputs}
+            predicted = self.predict(one or None, **points)
+            wrong, title = None, type(self.problem).__name__
+            if error:
+                try:
+                    wrong = self.error(one or None, where=True, **points)
+                except ValueError as reason:
+                    logger.warning("where the prediction is wrong is not drawn: %s", reason)
+        if wrong is not None and "function" in wrong.dims:
+            wrong = wrong.isel(function=0)
+        return draw_answer(one, predicted.isel(function=0) if "function" in predicted.dims else predicted, wrong, title)
+
     def __repr__(self) -> str:
         return describe_operator(self)
 

@@ -59,7 +59,7 @@ function update() {
   timing.draw = now - computed;
   if (dirty) {
     timing.total = timing.compute + timing.draw;
-    element("speed").textContent = `${timing.compute.toFixed(1)} ms to compute, ${timing.draw.toFixed(1)} ms to draw`;
+    if (changedAt) element("speed").textContent = `${timing.compute.toFixed(1)} ms to compute, ${timing.draw.toFixed(1)} ms to draw`;
     dirty = false;
     saveState();
   }
@@ -103,7 +103,7 @@ function tell() {
   if (error && !outside) {
     line.append("Estimated relative L² error ", make("b", { textContent: percent(error.data[0]) }), `; in 95 % of cases below ${percent(upper_95.data[0])}.`);
   } else if (error) {
-    line.append("Relative L² error: at least ", make("b", { textContent: percent(error.data[0]) }), " by the residual; not calibrated for such inputs.");
+    line.append("Relative L² error, guessed from the residual: ", make("b", { textContent: percent(error.data[0]) }), "; not calibrated for such inputs.");
   } else {
     line.append("No error estimate for this input: the operator is not calibrated.");
   }
