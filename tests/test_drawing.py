@@ -24,7 +24,7 @@ def test_whatever_predict_returned_is_drawn(operator: seponet.Operator):
     assert titles[:3] == ["reference $s$, function 0", "prediction $s$, function 0", "prediction − reference"]
     assert len(titles) == 6
     (line,) = plots.draw(s.isel(function=0, t=1)).axes[0].lines
-    np.testing.assert_allclose(line.get_ydata(), s.isel(function=0, t=1))
+    np.testing.assert_allclose(np.array(line.get_ydata(), float), s.isel(function=0, t=1).to_numpy())
     with pytest.raises(ValueError, match=r"the reference of s must have the dimensions .*'x': 5"):
         plots.draw(s, s.isel(x=slice(3)))
 
