@@ -183,11 +183,11 @@ def _multiply(builder: Builder, a: Pair, b: Pair) -> Pair:
 
 
 def _negate(builder: Builder, x: Value) -> Value:
-    return -x if isinstance(x, np.ndarray) else builder.map("neg", x)
+    return np.asarray(-x) if isinstance(x, np.ndarray) else builder.map("neg", x)
 
 
 def _map(builder: Builder, function: str, x: Value) -> Value:
-    return getattr(np, function)(x) if isinstance(x, np.ndarray) else builder.map(function, x)
+    return np.asarray(getattr(np, function)(x)) if isinstance(x, np.ndarray) else builder.map(function, x)
 
 
 NUMPY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
@@ -196,7 +196,7 @@ NUMPY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide
 def _combine(builder: Builder, function: str, x: Value, y: Value) -> Value:
     """Constants are computed now, and products with zero are zero."""
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
-        return NUMPY[function](x, y)
+        return np.asarray(NUMPY[function](x, y))
     shape = np.broadcast_shapes(x.shape, y.shape)
     zero = [isinstance(v, np.ndarray) and not np.any(v) for v in (x, y)]
     if function == "mul" and any(zero):
