@@ -174,7 +174,7 @@ LOWERINGS: Mapping[str, Callable[..., Any]] = {
     "squeeze": lambda b, p, x: b.reshape(x, [n for i, n in enumerate(x.shape) if i not in p["dimensions"]]),
     "expand_dims": lambda b, p, x: b.reshape(x, np.expand_dims(np.empty(x.shape), p["dimensions"]).shape),
     "transpose": lambda b, p, x: b.transpose(x, p["permutation"]),
-    "concatenate": lambda b, p, *values: b.concatenate(values, p["dimension"]),
+    "concatenate": lambda b, p, *values: b.concatenate(values, int(p["dimension"])),
     "slice": lambda b, p, x: b.slice(x, p["start_indices"], p["limit_indices"], p["strides"] or [1] * len(x.shape)),
     "select_n": lambda b, _, which, *cases: _select(b, which, cases),
     "clamp": lambda b, _, low, x, high: b.combine("min", b.combine("max", x, low), high),
