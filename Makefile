@@ -10,6 +10,7 @@ SEED ?= $(shell date +%s)
 
 demo: $(INSTALLED)
 	$(VENV)/bin/seponet train burgers --recipe quick --out runs/demo --overwrite
+	$(VENV)/bin/seponet explore runs/demo --no-open
 
 test: lint types pytest
 
@@ -41,7 +42,7 @@ test-variants: test-random
 test-lowest: $(INSTALLED)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	$(VENV)/bin/uv venv --quiet --clear $(LOWEST)
-	$(VENV)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[plots,references,dev]'
+	$(VENV)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[onnx,plots,references,dev]'
 	$(LOWEST)/bin/pytest -n 2 --dist worksteal -W ignore::DeprecationWarning -W "ignore:numpy.ndarray size changed"
 
 # An attack of at most ten minutes: kills, flipped bits, wrong calls. `make fuzz SEED=7` repeats one; any wrong is an error.

@@ -17,10 +17,10 @@ import numpy as np
 from results import RESULTS, machine, store
 
 from seponet import Operator
+from seponet.drawing.style import LINES, TICK, new_figure, save_figure, style_lines
 from seponet.evaluation.errors import compare, measure
 from seponet.evaluation.testset import load_testset
 from seponet.functions import as_callable
-from seponet.plots.style import LINES, TICK, new_figure, save_figure, style_lines
 from seponet.problems import PROBLEMS
 from seponet.reference import solve_heat
 from seponet.runs.recipes import load_recipe

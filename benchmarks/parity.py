@@ -22,11 +22,11 @@ import optax
 from results import RESULTS, machine, store
 
 from seponet import nn
+from seponet.drawing.style import LINES, TICK, new_figure, save_figure, style_lines
 from seponet.evaluation.errors import compare, measure
 from seponet.evaluation.testset import TestSet, load_testset
 from seponet.locations import Grid
 from seponet.nn.fixed import trainable
-from seponet.plots.style import LINES, TICK, new_figure, save_figure, style_lines
 from seponet.problems import PROBLEMS
 from seponet.runs.recipes import load_recipe
 from seponet.training.cost import choose_slab

@@ -10,7 +10,7 @@ from scaling_tables import FUNCTIONS, NAMES, POINTS, PROBLEMS, THEIRS, Sizes, of
 from study import Finished, Outcome
 from tables import cores, title
 
-from seponet.plots.style import LINES, TEXT, new_figure, style_lines
+from seponet.drawing.style import LINES, TEXT, new_figure, style_lines
 
 FIGURES = Path(__file__).parent / "figures"
 COLOURS = dict(zip(NAMES, (LINES[0], LINES[2], LINES[1], LINES[3]), strict=True))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ._lazy import attach
 
 if TYPE_CHECKING:
-    from . import functions, nn, plots, problems
+    from . import frozen, functions, nn, plots, problems
     from .derivatives import multi_index
     from .domain import Domain, Interval, Periodic
     from .equations.conditions import Derivative, Residual, Robin, Value
@@ -65,6 +65,7 @@ __all__ = [
     "TargetsConfig",
     "TrainConfig",
     "Value",
+    "frozen",
     "functions",
     "load",
     "multi_index",
@@ -78,6 +79,7 @@ __all__ = [
 __getattr__, __dir__ = attach(
     __name__,
     {
+        "frozen": [],
         "functions": [],
         "nn": [],
         "plots": [],

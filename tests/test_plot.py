@@ -15,6 +15,7 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from seponet import plots
+from seponet.drawing.style import save_figure
 from seponet.equations.problem import Problem
 from seponet.evaluation.errors import Errors, compare
 from seponet.evaluation.testset import TestSet
@@ -26,7 +27,6 @@ from seponet.plots import run
 from seponet.plots.basis import match
 from seponet.plots.panels import arrange, close_periodic_axes, error_over
 from seponet.plots.quantity import compute_quantity
-from seponet.plots.style import save_figure
 from seponet.problems import PROBLEMS, Burgers, Heat, NavierStokes, NonlinearDiffusion
 from seponet.problems.separated import analytic_basis
 from seponet.runs.config import RunConfig

@@ -17,7 +17,7 @@ import seponet
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "guide.md", *sorted((ROOT / "examples").glob("*.py"))]
-ROOMS = ("equations", "functions", "nn", "plots", "problems")
+ROOMS = ("equations", "frozen", "functions", "nn", "plots", "problems")
 PROTOCOLS = {"Model"}
 """What is only implemented, by the classes of `seponet.nn`, and never imported by a user."""
 

@@ -16,6 +16,8 @@ from .parser import parse
 
 COMMANDS = {
     "bench": ("bench", "bench_command"),
+    "explore": ("export", "explore_command"),
+    "export": ("export", "export_command"),
     "evaluate": ("evaluate", "evaluate_command"),
     "info": ("show", "info_command"),
     "list": ("show", "list_command"),

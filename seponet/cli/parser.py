@@ -35,6 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
             "seponet train burgers",
             "seponet evaluate runs/burgers-quick",
             "seponet predict runs/burgers-quick --input u.npy --output s.nc",
+            "seponet explore runs/burgers-quick",
             "seponet train my_pde.py:KdV --set train.steps=1000",
             "seponet solve my_pde.py:KdV --input u.npy --tolerance 1e-4 --output s.nc",
             "seponet solve runs/burgers-quick --input u.npy --tolerance 1e-4 --output s.nc",
@@ -48,6 +49,8 @@ def make_parser() -> argparse.ArgumentParser:
     _evaluate(commands)
     _predict(commands)
     _solve(commands)
+    _export(commands)
+    _explore(commands)
     _plot(commands)
     _reference(commands)
     _info(commands)
@@ -159,6 +162,41 @@ def _solve(commands: Any) -> None:
     command.add_argument("--quiet", action="store_true", help="show nothing but warnings and the result")
     _set(command, "constants.nu=0.02")
     _json(command)
+
+
+def _export(commands: Any) -> None:
+    command = _add(
+        commands,
+        "export",
+        "write an operator on one grid to a file that needs no JAX: a page (.html), NumPy (.npz) or ONNX (.onnx)",
+        "seponet export runs/burgers-quick burgers.html",
+        "seponet export runs/burgers-quick burgers.npz --grid t=101,x=256",
+    )
+    _run(command)
+    command.add_argument("output", metavar="FILE", help="burgers.html, burgers.npz or burgers.onnx")
+    _page_grid(command)
+    command.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
+
+
+def _explore(commands: Any) -> None:
+    command = _add(
+        commands,
+        "explore",
+        "write a page on which to draw the input and watch the solution, and open it; several runs make a gallery",
+        "seponet explore runs/burgers-quick",
+        "seponet explore burgers",
+        "seponet explore runs/burgers-quick runs/heat-quick --out gallery",
+    )
+    command.add_argument("run", nargs="+", metavar="RUN", help=f"a run folder, or a problem to train first: {PROBLEM}")
+    command.add_argument("--out", metavar="FILE", help="the page (default: RUN/explorer.html), or the gallery's folder")
+    _page_grid(command)
+    command.add_argument("--no-open", action="store_true", help="open no browser")
+    command.add_argument("--quiet", action="store_true", help="show nothing but warnings and the result")
+
+
+def _page_grid(command: argparse.ArgumentParser) -> None:
+    purpose = "the number of points along each axis (default: 101, or 21 x 49 x 49 with three axes)"
+    command.add_argument("--grid", type=_grid, default={}, metavar="t=101,x=256", help=purpose)
 
 
 def _plot(commands: Any) -> None:

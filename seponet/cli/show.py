@@ -1,11 +1,11 @@
 """`seponet list`, `seponet info` and `seponet plot`."""
 
-import inspect
 from argparse import Namespace
 from dataclasses import asdict
 from typing import Any
 
 from .._text import show_duration
+from ..equations.describe import equation_of
 from ..equations.problem import Problem
 from ..evaluation.break_even import describe_break_even
 from ..operator.description import count_parameters
@@ -21,23 +21,6 @@ from ..runs.recipes import recipes_of
 from ..training.recipe import Recipe, flat
 from .evaluate import own_problem
 from .output import write_json, write_line, write_table
-
-SYMBOLS = {
-    r"\nabla": "∇",
-    r"\cdot": "·",
-    r"\times": "×",
-    r"\Delta": "Δ",
-    r"\omega": "ω",
-    r"\alpha": "α",
-    r"\kappa": "κ",
-    r"\nu": "ν",
-    r"\pi": "π",
-    r"\sin": "sin",
-    r"\tfrac{π}{2}": "π/2",
-    "_{xx}": "_xx",
-    "^2": "²",
-    "$": "",
-}
 
 
 def list_command(arguments: Namespace) -> int:
@@ -99,16 +82,6 @@ def _describe(name: str, kind: type[Problem]) -> dict[str, Any]:
         "recipes": recipes_of(name),
         "paper": None if figure is None else asdict(figure),
     }
-
-
-def equation_of(kind: type[Problem]) -> str:
-    """The first line of the docstring of the module that defines a problem, with symbols instead of LaTeX commands."""
-    module = inspect.getmodule(kind)
-    lines = (inspect.getdoc(module) or inspect.getdoc(kind) or "").splitlines()
-    text = lines[0] if lines else ""
-    for command, symbol in SYMBOLS.items():
-        text = text.replace(command, symbol)
-    return text.rstrip(".")
 
 
 def _error(figure: dict[str, Any] | None) -> str:

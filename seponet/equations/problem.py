@@ -15,6 +15,7 @@ from ..functions import Functions, Space
 from ..locations import Evaluable
 from .checks import check_closed, check_names, check_periodic
 from .conditions import Condition, Residual, Value
+from .describe import describe_problem, html_table
 from .expression import Expression
 from .symbols import Symbol, Vocabulary
 from .terms import LinearCondition, Term, periodic_jumps
@@ -124,6 +125,14 @@ class Problem:
             ("free_conditions", tuple(free)),
         ):
             object.__setattr__(self, attribute, value)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [type(self).__name__, *(f"  {name:<9} {text}" for name, text in describe_problem(self).items())]
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, describe_problem(self))
 
     def grid(self) -> dict[str, Float[np.ndarray, " _"]]:
         """The points along each axis on which predictions are compared with references."""

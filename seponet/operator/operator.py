@@ -23,6 +23,7 @@ from .calibrate import FUNCTIONS, calibrate
 from .error import ErrorEstimator, error_field, label_errors, with_errors
 from .estimate import Calibration
 from .evaluator import CompiledEvaluator, check_size, forget_programs, locate, requested_symbols, sensors_of
+from .facts import describe_operator, operator_html
 from .inputs import read_inputs
 from .nodes import choose_nodes, given_nodes
 from .refinement import Refined, Refinement
@@ -69,6 +70,8 @@ class Operator:
 
     def __init__(self, model: OperatorNetwork, calibration: Calibration | None = None) -> None:
         self.model, self.calibration = model, calibration
+        self.folder: Path | None = None
+        """Where it was loaded from."""
         self._estimator = ErrorEstimator(model, calibration)
         self._evaluators: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
         self._dropped = 0
@@ -382,7 +385,63 @@ class Operator:
     @classmethod
     def load(cls, path: str | Path, *, problem: type[Problem] | None = None, trust: bool = False) -> "Operator":
         """The operator in a folder that `save` wrote; see `seponet.load`."""
-        return cls(*load_parts(path, Trust(trust, () if problem is None else (problem,))))
+        operator = cls(*load_parts(path, Trust(trust, () if problem is None else (problem,))))
+        operator.folder = Path(path)
+        return operator
+
+    def export(self, path: str | Path, **coordinates: Any) -> Path:
+        """Write the operator on one grid to a file that needs no JAX, from values at the sensors to the fields.
+
+        - `.html`: a page on which the input is drawn and the solution watched, with its estimated error; one file, no
+          server, no network.
+        - `.npz`: for NumPy alone. `seponet_frozen.py`, the runtime in one file, is put beside it (`seponet.frozen`).
+        - `.onnx`: for any ONNX runtime; needs `pip install 'seponet[onnx]'`.
+
+        **Arguments:**
+
+        - `path`: the file.
+        - `coordinates`: for each axis an array, or a number; axes that are left out get 101 points (201 if there is
+            one axis, 21 x 49 x 49 if there are three).
+
+        **Returns:** the path.
+        """
+        from .export import export
+
+        return export(self, Path(path), coordinates)
+
+    def plot(self, u: Any = None, *, error: bool = True, **coordinates: Any) -> Any:
+        """Draw the input, the solution, and where it is wrong, for one function: a Matplotlib figure.
+
+        **Arguments:**
+
+        - `u`: the inputs of one function; of many the first is drawn.
+        - `error`: whether to estimate where it is wrong (`error(u, where=True)`), which takes a Newton step.
+        - `coordinates`: for each axis an array, or a number; by default the problem's own grid.
+        """
+        try:
+            from ..drawing.prediction import draw_answer
+        except ModuleNotFoundError as missing:
+            raise ImportError("pictures need Matplotlib: pip install 'seponet[plots]'") from missing
+        points = self._points(coordinates)
+        with in_precision_of(self.model):
+            inputs, _ = self.read_inputs(u)
+            one = {name: functions[:1] for name, functions in inputs.items() if name in self.problem.inputs}
+            predicted = self.predict(one or None, **points)
+            wrong, title = None, type(self.problem).__name__
+            if error:
+                try:
+                    wrong = self.error(one or None, where=True, **points)
+                except ValueError as reason:
+                    logger.warning("where the prediction is wrong is not drawn: %s", reason)
+        if wrong is not None and "function" in wrong.dims:
+            wrong = wrong.isel(function=0)
+        return draw_answer(one, predicted.isel(function=0) if "function" in predicted.dims else predicted, wrong, title)
+
+    def __repr__(self) -> str:
+        return describe_operator(self)
+
+    def _repr_html_(self) -> str:
+        return operator_html(self)
 
     def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
         """Batches of inputs and of what is derived from them, and their number; None without a functions' axis."""

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from .comparison import draw_comparison
     from .histogram import draw_errors, plot_errors
     from .history import draw_history, plot_history
+    from .prediction import draw
     from .run import plot_all, predict_case
     from .sample import draw_sample, plot_sample
 
 __all__ = [
     "Case",
     "animate",
+    "draw",
     "draw_basis",
     "draw_comparison",
     "draw_errors",
@@ -40,6 +42,7 @@ __getattr__, __dir__ = attach(
         "comparison": ["draw_comparison"],
         "histogram": ["draw_errors", "plot_errors"],
         "history": ["draw_history", "plot_history"],
+        "prediction": ["draw"],
         "run": ["plot_all", "predict_case"],
         "sample": ["draw_sample", "plot_sample"],
     },

@@ -10,9 +10,9 @@ from matplotlib.image import NonUniformImage
 from PIL import Image
 
 from .._files import replacing
+from ..drawing.style import TITLE, add_colour_bar, new_figure, scale_of, symbol, symmetric_scale
 from .case import Case
 from .panels import arrange, close_periodic_axes, draw_slice
-from .style import TITLE, add_colour_bar, new_figure, scale_of, symbol, symmetric_scale
 
 MOVIE_DPI = 88
 

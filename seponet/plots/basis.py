@@ -14,10 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from scipy.optimize import linear_sum_assignment
 
-from ..nn.model import OperatorNetwork
-from ..operator.operator import Operator
-from ..problems.separated import Analytic
-from .style import (
+from ..drawing.style import (
     DIVERGING,
     LINES,
     TICK,
@@ -32,6 +29,9 @@ from .style import (
     style_lines,
     symbol,
 )
+from ..nn.model import OperatorNetwork
+from ..operator.operator import Operator
+from ..problems.separated import Analytic
 
 MOST_LINES = 10
 JOINT_POINTS = 41

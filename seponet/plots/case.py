@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from ..drawing.style import percent
 from ..equations.problem import Problem
 from ..evaluation.errors import Errors
 from ..functions import Functions
 from .quantity import compute_quantity, quantities_of
-from .style import percent
 
 Fields = Mapping[str, Float[np.ndarray, "*grid"]]
 Which = int | str

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure, SubFigure
 
+from ..drawing.style import TITLE, add_colour_bar, new_figure, scale_of, symbol, symmetric_scale
 from .case import Case
 from .panels import (
     Arrangement,
@@ -16,7 +17,6 @@ from .panels import (
     draw_lines,
     draw_slice,
 )
-from .style import TITLE, add_colour_bar, new_figure, scale_of, symbol, symmetric_scale
 
 SNAPSHOTS = (0.25, 0.5, 1.0)
 """Where solutions of three variables are cut, as fractions of the time axis."""

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from ..drawing.style import INK, LINES, TICK, new_figure, percent, save_figure, style_lines
 from ..evaluation.errors import Errors
-from .style import INK, LINES, TICK, new_figure, percent, save_figure, style_lines
 
 
 def plot_errors(errors: Errors | np.ndarray, paper_error: float | None, path: str | Path) -> Path:

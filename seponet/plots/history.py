@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
-from .style import LINES, TICK, new_figure, percent, save_figure, style_lines
+from ..drawing.style import LINES, TICK, new_figure, percent, save_figure, style_lines
 
 Entry = Mapping[str, Any]
 

@@ -8,11 +8,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import NonUniformImage
 
+from ..drawing.style import (
+    INK,
+    LINES,
+    Scale,
+    add_colour_bar,
+    draw_map,
+    few_ticks,
+    scale_of,
+    style_axes,
+    style_lines,
+    symbol,
+)
 from ..equations.problem import Problem
 from ..functions import as_callable
 from .case import Case
 from .quantity import SPEED, VORTICITY, derive
-from .style import INK, LINES, Scale, add_colour_bar, draw_map, few_ticks, scale_of, style_axes, style_lines, symbol
 
 TIME = "t"
 

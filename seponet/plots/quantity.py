@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from ..derivatives import multi_index
 from ..domain import Interval
+from ..equations.flow import flow_axes
 from ..equations.problem import Problem
 
 VORTICITY, SPEED = "vorticity", "speed"
@@ -14,7 +14,7 @@ VORTICITY, SPEED = "vorticity", "speed"
 
 def quantities_of(problem: Problem, points: Mapping[str, Float[np.ndarray, " _"]]) -> tuple[str, ...]:
     """What is worth a picture: the fields, or the vorticity if they are a velocity (its speed on a degenerate grid)."""
-    axes = _flow_axes(problem)
+    axes = flow_axes(problem)
     if axes is None:
         return tuple(problem.fields)
     return (VORTICITY,) if all(points[axis].shape[0] > 2 for axis in axes) else (SPEED,)
@@ -29,7 +29,7 @@ def compute_quantity(
     """A field, or the "vorticity" or "speed" of a velocity, of one function on the whole grid."""
     if quantity in problem.fields:
         return np.asarray(fields[quantity], np.float64)
-    known = problem.fields if _flow_axes(problem) is None else (*problem.fields, VORTICITY, SPEED)
+    known = problem.fields if flow_axes(problem) is None else (*problem.fields, VORTICITY, SPEED)
     if quantity not in known:
         raise ValueError(f"{type(problem).__name__} has the quantities {', '.join(known)}; got {quantity!r}")
     velocity = [np.asarray(fields[name], np.float64) for name in problem.fields]
@@ -47,28 +47,12 @@ def derive(
     p, q = velocity
     if quantity == SPEED:
         return np.hypot(p, q)
-    x, y = _flow_axes(problem) or ("x", "y")
+    x, y = flow_axes(problem) or ("x", "y")
 
     def slope(values: np.ndarray, axis: str) -> np.ndarray:
         return _differentiate(values, points[axis], problem.domain.axis(axis), axes.index(axis))
 
     return slope(q, x) - slope(p, y)
-
-
-def _flow_axes(problem: Problem) -> tuple[str, ...] | None:
-    """The axes (x, y) of a problem whose two fields are the velocity of an incompressible flow; None for others.
-
-    An equation between p_x and q_y alone is the continuity equation, and tells so.
-    """
-    if len(problem.fields) != 2:
-        return None
-    derivatives = {name: multi_index(**{name: 1}) for name in problem.domain}
-    for term in problem.equations:
-        slopes = {symbol.name: symbol.alpha for symbol in term.expression.fields}
-        axes = tuple(name for field in problem.fields for name in derivatives if slopes.get(field) == derivatives[name])
-        if len(term.expression.symbols) == 2 and len(set(axes)) == 2:
-            return axes
-    return None
 
 
 def _differentiate(values: np.ndarray, points: np.ndarray, interval: Interval, axis: int) -> np.ndarray:

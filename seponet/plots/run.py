@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._precision import in_precision_of
+from ..drawing.style import save_figure
 from ..evaluation.errors import Errors, measure, predict_fields
 from ..evaluation.testset import TestSet
 from ..locations import Grid
@@ -22,7 +23,6 @@ from .histogram import plot_errors
 from .history import plot_history
 from .panels import arrange
 from .sample import plot_sample
-from .style import save_figure
 
 logger = logging.getLogger(__name__)
 

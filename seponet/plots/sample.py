@@ -4,11 +4,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from ..drawing.style import TITLE, add_colour_bar, new_figure, percent, save_figure, scale_of, symbol
 from ..evaluation.testset import TestSet
 from .case import Case, make_case
 from .comparison import snapshots
 from .panels import arrange, count_inputs, describe_numbers, draw_inputs, draw_lines, draw_slice
-from .style import TITLE, add_colour_bar, new_figure, percent, save_figure, scale_of, symbol
 
 
 def plot_sample(testset: TestSet, path: str | Path, which: int = 0, *, quantity: str | None = None) -> Path:

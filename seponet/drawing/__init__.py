@@ -1,0 +1,1 @@
+"""How pictures look, and pictures of single predictions: what an operator needs to draw itself."""

@@ -1,0 +1,49 @@
+"""Frozen programs as one HTML page: draw the input, watch the solution. Nothing is loaded, nothing is sent."""
+
+import base64
+import hashlib
+import html
+import json
+from importlib.resources import files
+from pathlib import Path
+
+from .._files import write_text
+from .program import Program
+
+POLICY = (
+    "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; base-uri 'none'; form-action 'none'"
+)
+"""What the page may do: run its own script, use its own style, and nothing else; not even a connection."""
+
+
+def write_page(program: Program, path: Path) -> None:
+    """Write a self-contained page that explores a program."""
+    write_text(path, render_page(program))
+
+
+def render_page(program: Program) -> str:
+    """The page as text."""
+    page = files("seponet.export").joinpath("page")
+    template, style = (page.joinpath(name).read_text(encoding="utf-8") for name in ("explorer.html", "explorer.css"))
+    script = "\n".join(
+        page.joinpath(name).read_text(encoding="utf-8")
+        for name in ("runtime.js", "colours.js", "drawing.js", "explorer.js")
+    )
+    title = f"{program.header.get('about', {}).get('title', 'Operator')}: draw and watch"
+    parts = {
+        "policy": POLICY.format(script=_digest(script), style=_digest(style)),
+        "title": html.escape(title),
+        "style": style,
+        "script": script,
+        # In a data block of a page only "</" could end it early.
+        "program": json.dumps(program.header, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+        "numbers": base64.b64encode(program.numbers.astype("<f4").tobytes()).decode(),
+    }
+    for name, text in parts.items():
+        template = template.replace(f"{{{{{name}}}}}", text, 1)
+    return template
+
+
+def _digest(text: str) -> str:
+    """How a policy names an inline script or style: browsers hash exactly what stands between the tags."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,3 @@
+"""Whatever `predict` returned, drawn."""
+
+from ..drawing.prediction import draw as draw
