@@ -285,12 +285,12 @@ def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet, capsys):
 FULL = """
 mount -t tmpfs -o size=100k tmpfs "$1" || exit 77
 cd "$1"
-"$2" -m seponet train heat --recipe "$3" --out run --quiet --functions 0 --no-figures
+"$2" -m seponet train heat --recipe "$3" --out run --quiet --functions 0 --no-figures --calibration 0
 test $? -eq 1 || exit 78
 mount -o remount,size=10m tmpfs "$1" || exit 77
-"$2" -m seponet train --resume --out run --quiet --functions 0 --no-figures || exit 79
+"$2" -m seponet train --resume --out run --quiet --functions 0 --no-figures --calibration 0 || exit 79
 mount -o remount,ro tmpfs "$1" || exit 77
-"$2" -m seponet train heat --recipe "$3" --out other --quiet --functions 0 --no-figures
+"$2" -m seponet train heat --recipe "$3" --out other --quiet --functions 0 --no-figures --calibration 0
 test $? -eq 1
 """
 

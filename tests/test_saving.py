@@ -122,7 +122,7 @@ def test_a_script_is_found_again_by_a_new_process(tmp_path):
         import seponet
         operator = seponet.load({str(tmp_path / "run")!r})
         predicted = operator.predict(np.cos(2 * np.pi * np.arange(8) / 8), t=0.5, x=0.25)
-        print(operator.problem, repr(float(predicted)))
+        print(repr(operator.problem), repr(float(predicted)))
     """
     root = Path(__file__).parents[1]
     done = subprocess.run(

@@ -194,6 +194,10 @@ def test_a_problem_without_inputs_is_solved_and_fitted():
         ({"train__polish": 5}, "neither train.rollout.windows > 1 nor train.polish"),
         ({"train__targets": {"pool": 100, "renew": 0}}, "renew must be at least 1; got 0"),
         ({"model__branch_depth": 0}, "at least one block; got depth 0"),
+        (
+            {"train__targets": {"pool": 64, "newton": 1, "iterations": 1, "tolerance": 1e-9}},
+            "only 0 of 32",
+        ),
         ({"model__trunk": "mlp", "train__whitening": "none"}, 'model.trunk = "classical"'),
     ],
 )

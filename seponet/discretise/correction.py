@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._precision import double_precision
@@ -123,7 +124,7 @@ def make_corrector(
     tolerance: float,
 ) -> Corrector:
     """A corrector whose preconditioner is the Jacobian averaged over sampled functions at their solutions; these come
-    from one that is averaged at their lifts."""
+    from one that is averaged at their lifts. A `ValueError` if it solves less than half of them."""
     dtype = jnp.result_type(float)
     inputs = jax.jit(lambda key: problem.sample(key, SAMPLED))(key)
     count = SAMPLED if problem.inputs else 1
@@ -138,4 +139,11 @@ def make_corrector(
     lift = jnp.zeros((count, *discretisation.coefficient_shape()))
     corrected = eqx.filter_jit(averaged(lift))(inputs, lift)
     solved = corrected.solved.reshape(-1, *(1,) * (lift.ndim - 1))
-    return averaged(jnp.where(solved, corrected.coefficients, 0.0))
+    corrector = averaged(jnp.where(solved, corrected.coefficients, 0.0))
+    if np.mean(corrected.solved) < 0.5 and np.mean(again := eqx.filter_jit(corrector)(inputs, lift).solved) < 0.5:
+        raise ValueError(
+            f"only {int(np.sum(again))} of {count} sampled inputs of {type(problem).__name__} are solved by {steps} "
+            f"Newton steps of {iterations} iterations, so there is nothing to train on: raise train.targets.newton and "
+            "train.targets.iterations, or train on residuals, train.targets.pool = 0"
+        )
+    return corrector
