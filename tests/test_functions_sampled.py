@@ -1,5 +1,7 @@
 """User data as functions."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -87,15 +89,54 @@ def test_a_channel_with_components() -> None:
     np.testing.assert_allclose(functions(grid, multi_index(x=1, y=1))[0, 0], u_xy, atol=1e-8)
 
 
-def test_samples_are_given_functions() -> None:
+@pytest.mark.parametrize("draw", ["auto", "given"])
+def test_samples_of_few_functions_are_given_ones(draw: Any) -> None:
     values = np.arange(7.0)[:, None] + np.linspace(0, 1, 9)
-    space = Sampled(LINE, values)
+    space = Sampled(LINE, values, draw=draw)
     drawn = jax.jit(lambda key: space.sample(key, 500)(space.sensors(9)))(jax.random.key(0))
     rows = np.rint(np.asarray(drawn)[:, 0]).astype(int)
     np.testing.assert_allclose(drawn, values[rows], atol=1e-12)
     counts = np.bincount(rows, minlength=7)
     assert np.all(np.abs(counts - 500 / 7) < 5 * np.sqrt(500 / 7))
     assert space != Sampled(LINE, values)
+
+
+def test_samples_of_many_functions_are_like_them() -> None:
+    """New functions with the mean and the covariance of the given ones, and none of these among them."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 2, 17)
+    waves = np.stack([np.sin(np.pi * k * x / 2 + 0.3) / k**2 for k in (1, 2, 3)])
+    values = 0.5 * x + rng.normal(size=(300, 3)) @ waves
+    space = Sampled(LINE, values)
+    drawn = np.asarray(space.sample(jax.random.key(0), 20_000)(space.sensors(17)))
+    assert np.allclose(drawn.mean(0), values.mean(0), atol=0.03)
+    assert np.allclose(np.cov(drawn.T), np.cov(values.T), atol=0.05)
+    distance = np.min(np.linalg.norm(drawn[:50, None] - values[None], axis=2), axis=1)
+    assert np.mean(distance) > 1e-2
+    # They stay in the space of the given ones.
+    left = drawn - values.mean(0)
+    basis = np.linalg.qr(waves.T)[0]
+    assert np.abs(left - left @ basis @ basis.T).max() < 1e-8
+
+
+def test_what_is_not_normal_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 2, 9)
+    wave = 1 + 0.1 * np.sin(x)
+    with caplog.at_level("WARNING", "seponet"):
+        positive = Sampled(LINE, rng.uniform(0.01, 3, size=(100, 1)) * wave)
+        drawn = np.asarray(positive.sample(jax.random.key(0), 500)(positive.sensors(9)))
+    assert "the 100 given functions are all positive" in caplog.text
+    assert drawn.min() > 0
+    caplog.clear()
+    two = np.where(rng.uniform(size=(400, 1)) < 0.5, -1.0, 1.0) * (1 + 0.01 * rng.normal(size=(400, 1))) * wave
+    with caplog.at_level("WARNING", "seponet"):
+        halves = Sampled(LINE, two)
+        drawn = np.asarray(halves.sample(jax.random.key(0), 2000)(halves.sensors(9)))[:, 0]
+    assert "are not normal (component 1, with 100% of the variance" in caplog.text
+    # Half of them are near one of the two given kinds, and of the others few.
+    near = np.mean(np.abs(np.abs(drawn) - 1) < 0.05)
+    assert 0.45 < near < 0.65
 
 
 def _with(values: np.ndarray, place: tuple[int, ...], value: float) -> np.ndarray:

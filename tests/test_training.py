@@ -449,8 +449,8 @@ def test_a_long_gradient_is_clipped():
     length = float(jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient))))
     short = jax.tree.map(lambda g: g * 1e-3 / length, gradient)
     # Adam's first step does not depend on the length; its memory of the gradient does.
-    _, after = clipped.optimizer.update(gradient, clipped.optimizer.init(free.trained), free.trained)
-    _, expected = free.optimizer.update(short, free.optimizer.init(free.trained), free.trained)
+    _, after = (optimizer := clipped.optimizer(10)).update(gradient, optimizer.init(free.trained), free.trained)
+    _, expected = (optimizer := free.optimizer(10)).update(short, optimizer.init(free.trained), free.trained)
     for a, b in zip(arrays(after), arrays(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 

@@ -16,10 +16,14 @@ from seponet.discretise.newton import newton
 from seponet.functions import SpectralField
 from seponet.losses.supervised import Data
 from seponet.nn import GatedMLP
+from seponet.nn.coefficient_maps import PrincipalComponents
+from seponet.training.linear_part import fit_linear
 from seponet.training.loop import prepare, train_model
+from seponet.training.principal import principal_components
 from seponet.training.recipe import Recipe
 from seponet.training.solved_step import SolvedStep
-from seponet.training.target_pool import TargetPool
+from seponet.training.step import TrainStep
+from seponet.training.target_pool import Solved, TargetPool
 
 
 class Front(Problem):
@@ -98,24 +102,27 @@ def test_a_corrector_finds_the_solutions_of_newtons_method(problem, ranks):
 def test_what_is_not_solved_is_no_target(step):
     """One iteration of one step is not enough, and no function enters with a weight."""
     weak = dataclasses.replace(step.corrector, steps=1, iterations=1, tolerance=1e-9)
-    _, coefficients, weights, error = eqx.filter_jit(step._solve)(step.trained, jnp.asarray(0), weak)
-    assert np.all(weights == 0)
-    assert np.all(coefficients == 0)
+    solved, error = eqx.filter_jit(step._solve)(step.trained, jnp.asarray(0), weak)
+    assert np.all(solved.weights == 0)
+    assert np.all(solved.targets == 0)
     assert float(error) == 1
 
 
 def test_the_pool_forgets_the_oldest():
-    batch = [{"u": jnp.full((2, 3), float(i))} for i in range(5)]
-    pool = TargetPool.empty(4, batch[0], jnp.zeros((2, 1, 5)))
-    rows = [pool.add(batch[0], jnp.ones((2, 1, 5)), jnp.ones(2), jnp.zeros(())).rows(jax.random.key(0), 50)]
-    assert set(np.asarray(rows[0])) == {0, 1}  # what was not written yet is not drawn
-    for i, values in enumerate(batch):
-        pool = pool.add(values, jnp.full((2, 1, 5), float(i)), jnp.full(2, float(i)), jnp.asarray(i / 10))
-    assert np.array_equal(pool.weights, [4, 4, 3, 3])
-    assert np.array_equal(pool.sensor_values["u"][:, 0], [4, 4, 3, 3])
-    assert np.array_equal(pool.coefficients[:, 0, 0], [4, 4, 3, 3])
-    assert (int(pool.written), float(pool.error)) == (10, 0.4)
-    assert set(np.asarray(pool.rows(jax.random.key(0), 50))) == {0, 1, 2, 3}
+    def batch(i: float) -> Solved:
+        return Solved({"u": jnp.full((2, 3), i)}, jnp.full((2, 5), i), jnp.full(2, i))
+
+    pool = TargetPool.empty(4, batch(0.0), renew=7)
+    begun = pool.add(batch(9.0), jnp.zeros(()))
+    assert np.all(begun.rows(jax.random.key(0), 50).weights == 9)  # what was not written yet is not drawn
+    for i in range(5):
+        pool = pool.add(batch(float(i)), jnp.asarray(i / 10))
+    for values in (pool.solved.weights, pool.solved.prepared["u"][:, 0], pool.solved.targets[:, 0]):
+        assert np.array_equal(values, [4, 4, 3, 3])
+    assert (int(pool.written), float(pool.error), int(pool.renew)) == (10, 0.4, 7)
+    drawn = pool.rows(jax.random.key(0), 50)
+    assert set(np.asarray(drawn.weights)) == {3, 4}
+    assert np.array_equal(drawn.weights, drawn.targets[:, 0])
 
 
 def test_a_network_learns_what_is_solved(step):
@@ -189,15 +196,11 @@ def test_a_problem_without_inputs_is_solved_and_fitted():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"train__targets": {"pool": 3}}, "at least train.functions; got 3 and 32"),
+        ({"train__targets": {"pool": 3}}, "at least train.functions and train.targets.first; got 3, 32 and 0"),
         ({"train__loss": {"residual": "pointwise"}}, 'set train.loss.residual = "tested"'),
         ({"train__polish": 5}, "neither train.rollout.windows > 1 nor train.polish"),
         ({"train__targets": {"pool": 100, "renew": 0}}, "renew must be at least 1; got 0"),
         ({"model__branch_depth": 0}, "at least one block; got depth 0"),
-        (
-            {"train__targets": {"pool": 64, "newton": 1, "iterations": 1, "tolerance": 1e-9}},
-            "only 0 of 32",
-        ),
         ({"model__trunk": "mlp", "train__whitening": "none"}, 'model.trunk = "classical"'),
     ],
 )
@@ -209,8 +212,78 @@ def test_what_does_not_fit_is_told(changes, words):
 def test_data_are_for_residuals():
     middle = Grid.of(Front.domain, {"t": jnp.array([0.5]), "x": jnp.array([0.5])})
     data = Data(Front().sample(jax.random.key(0), 2), middle, {"s": jnp.zeros((2, 1, 1))})
-    with pytest.raises(ValueError, match=r"train\.targets\.pool = 0 to train on both"):
-        prepare(Front(), recipe(), data=data)
+    assert isinstance(prepare(Front(), recipe(), data=data), TrainStep)
+
+
+def test_what_newton_can_t_solve_is_trained_on_residuals(caplog):
+    weak = recipe(train__targets={"pool": 64, "newton": 1, "iterations": 1, "tolerance": 1e-9})
+    with caplog.at_level("WARNING", "seponet"):
+        assert isinstance(prepare(Front(), weak), TrainStep)
+    assert "only 0 of 32 sampled inputs of Front are solved" in caplog.text
+    assert "training on residuals instead" in caplog.text
+
+
+@pytest.mark.parametrize("invariant", ["", "x"])
+def test_components_of_solutions_are_what_a_branch_gives(invariant):
+    """Compact numbers of a model have the distances of its coefficients, aligned or not; and the network learns."""
+    small = recipe(model__invariant=invariant, train__targets={"pool": 1000, "renew": "auto", "first": 128})
+    step = prepare(Front(), small)
+    assert isinstance(step, SolvedStep)
+    start = step.start()
+    assert start.targets is not None
+    assert int(start.targets.written) == 128
+    late, _ = step.run(start, 300)
+    model = step.model(late)
+    assert isinstance(model.whitening, PrincipalComponents)
+    vectors = np.asarray(model.whitening.vectors.value)
+    assert np.allclose(vectors @ vectors.T, np.eye(len(vectors)), atol=1e-6)
+    assert len(vectors) < model.size
+    sensor_values = model.encode(Front().sample(jax.random.key(5), 4))
+    coefficients = model.coefficients(sensor_values)
+    prepared, angle = model.prepare(sensor_values)
+    assert np.allclose(model.compress(coefficients, angle), model.compact(prepared), atol=1e-5)
+    norms = np.sqrt(np.sum(np.asarray(coefficients) ** 2, axis=(1, 2, 3)))
+    assert np.allclose(np.linalg.norm(model.compact(prepared), axis=1), norms, rtol=1e-5)
+    assert late.targets is not None
+    assert float(late.targets.error) < 0.2
+
+
+def test_components_leave_little_of_other_functions():
+    """A cloud in five directions of a space of forty: five components are enough, and as large as it is."""
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.normal(size=(40, 5)))[0]
+    sizes = np.array([1.0, 0.5, 0.1, 0.05, 0.01])
+    rows = rng.normal(size=(200, 5)) * sizes @ directions.T
+    vectors = principal_components(rows, np.ones(200), left=1e-6)
+    assert vectors.shape == (5, 40)
+    assert np.allclose(vectors.T @ vectors, directions @ directions.T, atol=1e-5)
+    assert np.allclose(np.std(rows @ vectors.T, axis=0), sizes, rtol=0.2)
+    # Without five directions in the sample, all forty are kept.
+    noise = rows + 1e-3 * rng.normal(size=rows.shape)
+    full = principal_components(noise, np.ones(200), left=1e-6)
+    assert np.allclose(full @ full.T, np.eye(40), atol=1e-5)
+    # Functions that were not solved do not count.
+    weights = np.where(np.arange(200) % 2, 1.0, 0.0)
+    spoiled = np.where(weights[:, None] > 0, rows, 1e3)
+    assert principal_components(spoiled, weights, left=1e-6).shape == (5, 40)
+
+
+def test_what_is_linear_is_found_by_regression():
+    rng = np.random.default_rng(0)
+    x, weights = rng.normal(size=(200, 30)), rng.uniform(0.5, 2.0, size=200)
+    matrix, offset = rng.normal(size=(30, 4)), rng.normal(size=4)
+    y = x @ matrix + offset
+    linear = fit_linear(x, y, weights)
+    assert linear.error < 1e-6
+    assert np.allclose(linear.matrix, matrix, atol=1e-6)
+    assert np.allclose(linear.offset, offset, atol=1e-6)
+    bent = fit_linear(x, y + 0.1 * x[:, :1] ** 2 * np.array([0.0, 1.0, 0.0, 0.0]), weights)
+    assert bent.left[1] > 10 * bent.left[0]
+    # Noise is not fitted: where nothing is linear, nothing is said.
+    noise = fit_linear(x, rng.normal(size=y.shape), weights)
+    assert np.abs(noise.matrix).max() < 0.1
+    spoiled = fit_linear(np.concatenate([x, x]), np.concatenate([y, 1e3 + y]), np.concatenate([weights, 0 * weights]))
+    assert np.allclose(spoiled.matrix, matrix, atol=1e-6)
 
 
 def test_a_gated_network_is_its_formula():

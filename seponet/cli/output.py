@@ -10,6 +10,9 @@ from rich.table import Table
 
 from .._text import plain
 
+NOT_REACHED = 3
+"""The exit code of an answer that is less accurate than was asked for, or than anyone would want."""
+
 
 def write_json(content: Any) -> None:
     sys.stdout.write(json.dumps(plain(content), indent=1, allow_nan=False) + "\n")

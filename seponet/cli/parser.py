@@ -70,12 +70,13 @@ def _train(commands: Any) -> None:
         "train an operator, and evaluate it on functions that it has not seen",
         "seponet train burgers",
         "seponet train burgers --recipe paper --budget 5min --out runs/paper",
+        "seponet train my_pde.py:KdV --tolerance 1e-3 --budget 5min",
         "seponet train my_pde.py:KdV --set train.steps=1000 --set model.rank='{t = 12, x = 32}'",
         "seponet train --resume --out runs/paper",
         "seponet train --config runs/paper/config.toml --seed 1 --out runs/paper-1",
     )
     command.add_argument("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
-    command.add_argument("--recipe", default=None, help="quick (the default), paper, best, or a .toml file")
+    command.add_argument("--recipe", default=None, help="quick (the default), standard, best, paper, or a .toml file")
     command.add_argument("--config", metavar="FILE", help="repeat the run that this config.toml describes")
     _set(command, "train.steps=300, model.rank=16, constants.nu=0.02")
     command.add_argument("--out", metavar="DIR", help="the run folder (default: runs/PROBLEM-RECIPE)")
@@ -84,7 +85,16 @@ def _train(commands: Any) -> None:
     existing.add_argument("--resume", action="store_true", help="go on with the run in --out")
     existing.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     command.add_argument(
-        "--budget", type=_duration, metavar="TIME", help="stop when the run has taken this long: 90s, 5min, 2h"
+        "--budget",
+        type=_duration,
+        metavar="TIME",
+        help="train for this long: 90s, 5min, 2h; the learning rate ends with it, unless train.steps is set",
+    )
+    command.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="ERROR",
+        help="the relative error that is asked for, such as 1e-3; exit code 3 if it is not reached",
     )
     _trust(command)
     command.add_argument("--quiet", action="store_true", help="show nothing but errors and the result")

@@ -12,14 +12,11 @@ from ..operator.operator import load
 from ..runs.problems import make_problem
 from ..runs.solve import solve
 from .files import check_output, grid_points, read_input_files, write_fields
-from .output import write_json, write_line, write_table
+from .output import NOT_REACHED, write_json, write_line, write_table
 from .parser import constants_of
 
 ROWS = 20
 """The most functions that the table lists."""
-
-NOT_REACHED = 3
-"""The exit code of an answer that is less accurate than was asked for."""
 
 
 def solve_command(arguments: Namespace) -> int:

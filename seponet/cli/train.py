@@ -11,7 +11,7 @@ from ..runs.config import RunConfig
 from ..runs.folder import RunFolder
 from ..runs.train import run
 from .evaluate import show_report
-from .output import write_line
+from .output import NOT_REACHED, write_line
 
 logger = logging.getLogger(__name__)
 
@@ -39,25 +39,30 @@ def train_command(arguments: Namespace) -> int:
         ) from None
     finally:
         signal.signal(signal.SIGTERM, before)
-    trained, steps = outcome.trained, config.recipe.train.steps
+    trained, verdict = outcome.trained, outcome.verdict
     go_on = f"go on with: seponet train --resume --out {out}"
     if trained is not None and trained.end == "interrupt":
-        raise ValueError(f"stopped by a signal before step {steps}; {go_on}")
+        raise ValueError(f"stopped by a signal after step {trained.steps}; {go_on}")
     if trained is not None and trained.end == "budget":
-        logger.warning("the budget ended after step %d of %d; %s", trained.steps, steps, go_on)
+        logger.warning("the budget ended after step %d, before the last; %s", trained.steps, go_on)
+    if not verdict.trained:
+        logger.error("nothing was learned: %s", verdict.reason)
+        return NOT_REACHED
     if arguments.functions > 0:
         show_report(outcome.operator, outcome.report)
     for path in outcome.figures:
         write_line(f"{path}")
     write_line(f"The run is in {out}")
-    return 0
+    return 0 if verdict.success else NOT_REACHED
 
 
 def _configure(arguments: Namespace) -> tuple[RunConfig, Path]:
-    changes = dict(arguments.set)
+    changes = dict(arguments.set) | ({} if arguments.tolerance is None else {"train.tolerance": arguments.tolerance})
     if arguments.problem:
         recipe = arguments.recipe or "quick"
-        config = RunConfig.make(arguments.problem, recipe, arguments.seed or 0, changes)
+        config = RunConfig.make(
+            arguments.problem, recipe, arguments.seed or 0, changes, timed=arguments.budget is not None
+        )
     else:
         config = _read(arguments, changes, Trust(arguments.trust))
     default = Path("runs") / f"{config.name}-{Path(config.label).stem}"

@@ -26,8 +26,15 @@ from .tested import TestedResiduals
 SAMPLED = 32
 """Functions over which the Jacobian is averaged."""
 
+LATE = 0.1
+"""The part of a batch that is not waited for."""
+
 LAGGING = 30
 """How much longer than the tolerance the last step of a function may be; with a longer one it is not solved."""
+
+
+class NotSolved(ValueError):
+    """Too few of the sampled inputs are solved for anything to be trained on them."""
 
 
 class Corrected(NamedTuple):
@@ -54,8 +61,8 @@ class Corrector(eqx.Module):
     - `preconditioner`: of sampled functions, in the precision of the coefficients.
     - `steps`: Newton steps, at most.
     - `iterations`, `forcing`: of GMRES in each, and the part of the residual that may be left.
-    - `tolerance`: a batch ends when nine tenths of its functions change by less than this part of their solutions, and
-        none by more than `LAGGING` times as much: the slowest ones would cost as much as all others.
+    - `tolerance`: a batch ends when all but `LATE` of its functions change by less than this part of their solutions:
+        the slowest ones would cost more than all others (of a Korteweg-de Vries equation, five times as much).
     """
 
     discretisation: Discretisation = eqx.field(static=True)
@@ -63,7 +70,7 @@ class Corrector(eqx.Module):
     preconditioner: Preconditioner
     steps: int = eqx.field(static=True)
     iterations: int = eqx.field(static=True)
-    forcing: float = eqx.field(static=True, default=1e-3)
+    forcing: float = eqx.field(static=True, default=0.1)
     tolerance: float = eqx.field(static=True, default=1e-4)
 
     def __call__(self, inputs: Mapping[str, Functions], start: Float[Array, "functions fields *_"]) -> Corrected:
@@ -80,8 +87,7 @@ class Corrector(eqx.Module):
 
         def unfinished(carry: tuple[Array, Corrected]) -> Array:
             done, corrected = carry
-            late = jnp.mean(corrected.change > self.tolerance) > 0.1
-            return (done < self.steps) & (late | jnp.any(corrected.change > LAGGING * self.tolerance))
+            return (done < self.steps) & (jnp.mean(corrected.change > self.tolerance) > LATE)
 
         def improve(carry: tuple[Array, Corrected]) -> tuple[Array, Corrected]:
             done, corrected = carry
@@ -124,7 +130,7 @@ def make_corrector(
     tolerance: float,
 ) -> Corrector:
     """A corrector whose preconditioner is the Jacobian averaged over sampled functions at their solutions; these come
-    from one that is averaged at their lifts. A `ValueError` if it solves less than half of them."""
+    from one that is averaged at their lifts. `NotSolved` if it solves less than half of them."""
     dtype = jnp.result_type(float)
     inputs = jax.jit(lambda key: problem.sample(key, SAMPLED))(key)
     count = SAMPLED if problem.inputs else 1
@@ -141,9 +147,8 @@ def make_corrector(
     solved = corrected.solved.reshape(-1, *(1,) * (lift.ndim - 1))
     corrector = averaged(jnp.where(solved, corrected.coefficients, 0.0))
     if np.mean(corrected.solved) < 0.5 and np.mean(again := eqx.filter_jit(corrector)(inputs, lift).solved) < 0.5:
-        raise ValueError(
+        raise NotSolved(
             f"only {int(np.sum(again))} of {count} sampled inputs of {type(problem).__name__} are solved by {steps} "
-            f"Newton steps of {iterations} iterations, so there is nothing to train on: raise train.targets.newton and "
-            "train.targets.iterations, or train on residuals, train.targets.pool = 0"
+            f"Newton steps of {iterations} iterations"
         )
     return corrector

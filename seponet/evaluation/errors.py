@@ -16,7 +16,6 @@ from ..calculus.model import Model
 from ..equations.symbols import Symbol
 from ..functions import Functions
 from ..locations import Grid
-from ..nn.model import OperatorNetwork
 from .testset import TestSet, grid_of
 
 CHUNK_BYTES = 1 << 28
@@ -59,7 +58,7 @@ def compare(predicted: dict[str, np.ndarray], exact: dict[str, np.ndarray]) -> E
     )
 
 
-def measure(model: OperatorNetwork, testset: TestSet) -> Errors:
+def measure(model: Model, testset: TestSet) -> Errors:
     """The errors of a model on a test set, a few functions at a time."""
     fields = model.problem.fields
     grid = grid_of(testset)

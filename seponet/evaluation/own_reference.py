@@ -46,10 +46,10 @@ def solve_and_tell(
 
 
 def own_solutions(
-    problem: Problem, split: str, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+    problem: Problem, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], tolerance: float
 ) -> tuple[dict[str, Float[np.ndarray, "functions *grid"]], dict[str, float | int | str]]:
     """Each field on a grid, NaN where there is no solution; and the attributes of a test set that tell the error."""
-    solution = solve_and_tell(problem, inputs, TOLERANCES[split])
+    solution = solve_and_tell(problem, inputs, tolerance)
     solved = np.isfinite(solution.errors)
     attributes = {
         "own_error_mean": float(np.mean(solution.errors)),

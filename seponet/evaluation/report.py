@@ -10,7 +10,7 @@ import numpy as np
 from .._machine import git_commit, machine, peak_memory_bytes, versions
 from ..nn.fixed import trainable
 from ..operator.operator import Operator
-from ..training.loop import TrainingResult
+from ..training.result import TrainingResult
 from .break_even import solver_costs
 from .errors import measure
 from .testset import Kind, draw_functions, find_testset
@@ -24,6 +24,8 @@ def training_report(trained: TrainingResult) -> dict[str, Any]:
     leaves = jax.tree.leaves(eqx.filter(trained.model, trainable(trained.model)))
     return {
         "steps": trained.steps,
+        "length": trained.length,
+        "end": trained.end,
         "interrupted": trained.interrupted,
         "training_seconds": trained.seconds,
         "validation_relative_l2": trained.error,

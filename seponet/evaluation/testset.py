@@ -87,6 +87,7 @@ def load_testset(
     *,
     kind: Kind = "converged",
     points: Mapping[str, np.ndarray] | None = None,
+    tolerance: float | None = None,
     refresh: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> TestSet:
@@ -98,6 +99,7 @@ def load_testset(
     - `kind`: "converged", or "paper" for the coarse solver that the paper quotes its errors against, or "own" for the
         library's own discretisation, which stands in for a `reference` that a problem does not have.
     - `points`: the grid; by default that of the problem.
+    - `tolerance`: the relative error that own solutions may have; by default, and at most, `TOLERANCES` of the split.
     - `refresh`: whether to compute it anew.
     - `progress`: called with (functions solved, functions).
     """
@@ -106,13 +108,14 @@ def load_testset(
     inputs = draw_functions(problem, split, functions)
     points = dict(problem.grid() if points is None else points)
     kind = "own" if kind == "converged" and not problem.has_reference else kind
-    attributes = _describe(problem, split, inputs, points, kind)
+    tolerance = min(TOLERANCES[split], tolerance or TOLERANCES[split])
+    attributes = _describe(problem, split, inputs, points, kind, tolerance)
     path = cache_folder() / f"{type(problem).__name__.lower()}-{split}-{attributes['content']}.nc"
     data = None
     if not refresh and path.exists():
         data = read_cached(path, attributes["content"])
     if data is None:
-        data = _solve(problem, split, inputs, points, kind, progress).assign_attrs(attributes)
+        data = _solve(problem, inputs, points, kind, tolerance, progress).assign_attrs(attributes)
         if kind == "converged" and problem.reference_resolution:
             data = data.assign_attrs(_own_error_attributes(problem, inputs, points, problem.reference_resolution))
         # What turns out to be no reference is kept too: it need not be found out twice.
@@ -132,6 +135,7 @@ def find_testset(
     *,
     kind: Kind = "converged",
     points: Mapping[str, np.ndarray] | None = None,
+    tolerance: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TestSet | None:
     """`load_testset`, or None where there is nothing to compare with.
@@ -142,7 +146,7 @@ def find_testset(
     if not problem.inputs:
         return None
     try:
-        return load_testset(problem, split, functions, kind=kind, points=points, progress=progress)
+        return load_testset(problem, split, functions, kind=kind, points=points, tolerance=tolerance, progress=progress)
     except (ImportError, NoReference) as error:
         logger.warning("errors are not measured: %s", error)
         return None
@@ -150,16 +154,16 @@ def find_testset(
 
 def _solve(
     problem: Problem,
-    split: str,
     inputs: Mapping[str, Functions],
     points: Mapping[str, np.ndarray],
     kind: Kind,
+    tolerance: float,
     progress: Callable[[int, int], None] | None,
 ) -> xr.Dataset:
     total = len(next(iter(inputs.values())))
     if kind == "own":
         logger.info("solving %d functions with the library's own discretisation", total)
-        solutions, attributes = own_solutions(problem, split, inputs, points)
+        solutions, attributes = own_solutions(problem, inputs, points, tolerance)
         if progress is not None:
             progress(total, total)
         return _dataset(problem, inputs, points, [solutions]).assign_attrs(attributes)
@@ -252,7 +256,12 @@ def _own_error_attributes(
 
 
 def _describe(
-    problem: Problem, split: str, inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], kind: Kind
+    problem: Problem,
+    split: str,
+    inputs: Mapping[str, Functions],
+    points: Mapping[str, np.ndarray],
+    kind: Kind,
+    tolerance: float,
 ) -> dict[str, Any]:
     constants = {name: value for name, value in vars(problem).items() if isinstance(value, int | float | str)}
     described = {
@@ -265,7 +274,7 @@ def _describe(
         "resolution": problem.reference_resolution or "none",
     }
     if kind == "own":
-        described["tolerance"] = TOLERANCES[split]
+        described["tolerance"] = tolerance
     if not is_packaged(type(problem)):
         # Its equation and its solver may change from run to run: solutions are those of the file as it is.
         described |= {"constants": repr(problem), "source": class_fingerprint(type(problem))}

@@ -1,9 +1,10 @@
 """User data: functions given by their values on a tensor grid."""
 
+import functools
 import warnings
 from collections.abc import Mapping
+from typing import Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64, PRNGKeyArray
@@ -14,6 +15,7 @@ from ..bases.trigonometric import Fourier
 from ..derivatives import MultiIndex
 from ..domain import Domain, Interval, Periodic
 from ..locations import Location
+from .fitted import Resampling
 from .space import Functions, Space, expand
 
 
@@ -21,8 +23,11 @@ class Sampled(Space):
     """Interpolants of data: trigonometric interpolation on periodic axes, quintic splines on intervals.
 
     An interpolant of smooth data with spacing h is right to h^6 and its m-th derivative to h^(6-m); on a periodic
-    axis to every power of h. (Four or five points make a cubic spline.) Drawing a sample picks functions at random,
-    with replacement; `functions()` is the batch of all of them. The data become constants of a compiled sampler.
+    axis to every power of h. (Four or five points make a cubic spline.) `functions()` is the batch of all of them.
+
+    Drawing a sample gives new functions like these, from a normal distribution with their mean and covariance
+    (`fitted.py`), so that an operator trained on a few hundred functions holds for others of their kind. The data
+    become constants of a compiled sampler.
 
     ```python
     space = Sampled(Domain(x=(0, 1)), values)                    # values [functions, n], uniform, both ends included
@@ -36,6 +41,10 @@ class Sampled(Space):
     - `coordinates`: for each axis its points, increasing. Intervals must be covered from end to end. On a periodic axis
         the points must be uniform, and the end that repeats the beginning may be given or left out. By default the
         points are uniform: with both ends on an interval, without the upper end on a periodic axis.
+    - `draw`: "fitted", the normal distribution; "given", functions of the data at random, with replacement; or "auto":
+        the first where it is right, both half and half where the data are clearly not normal, and the second for fewer
+        than 30 functions, or if all are positive and normal ones would not be. What is chosen instead of the first is
+        told.
     """
 
     def __init__(
@@ -43,7 +52,10 @@ class Sampled(Space):
         domain: Domain,
         values: Float[Array | np.ndarray, "..."],
         coordinates: Mapping[str, Float[Array | np.ndarray, "..."]] | None = None,
+        draw: Literal["auto", "fitted", "given"] = "auto",
     ) -> None:
+        if draw not in ("auto", "fitted", "given"):
+            raise ValueError(f'draw must be "auto", "fitted" or "given"; got {draw!r}')
         data = np.asarray(values, np.float64)
         rank = 1 + len(domain)
         if not len(domain) or data.ndim not in (rank, rank + 1) or 0 in data.shape:
@@ -77,14 +89,19 @@ class Sampled(Space):
             data = np.moveaxis(along, 0, i)
         self.bases: tuple[Basis, ...] = tuple(bases)
         self.coefficients: Float64[np.ndarray, "..."] = data
+        self._values, self._draw = np.asarray(values, np.float64), draw
+
+    @functools.cached_property
+    def resampling(self) -> Resampling:
+        """How functions are drawn."""
+        return Resampling(self.coefficients, self._values, self._draw)
 
     def functions(self) -> Functions:
         """The batch of all functions in the data."""
         return Functions(self, jnp.asarray(self.coefficients, float))
 
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n *sizes"]:
-        rows = jax.random.randint(key, (n,), 0, self.coefficients.shape[0])
-        return jnp.asarray(self.coefficients, float)[rows]
+        return self.resampling(key, n)
 
     def evaluate(self, parameters: Array, where: Location, alpha: MultiIndex) -> Float[Array, "..."]:
         return expand(parameters, self.bases, where, alpha)

@@ -7,9 +7,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from .encoders import AbstractEncoder
+from .fixed import is_fixed
 from .gated_mlp import GatedMLP
 from .mlp import MLP
 
@@ -26,6 +27,18 @@ class AbstractBranch(eqx.Module):
 
         - `sensor_values`: for each input that the branch sees, `[functions, *components, *sensors]`.
         """
+
+    def prepare(self, sensor_values: Mapping[str, Array]) -> PyTree:
+        """What need not be computed again for the same functions while the branch is trained."""
+        return dict(sensor_values)
+
+    def finish(self, prepared: PyTree) -> Float[Array, "functions out"]:
+        """The outputs for what `prepare` gave."""
+        return self(prepared)
+
+    def features(self, prepared: PyTree) -> Float[Array, "functions features"] | None:
+        """The numbers behind `prepared` that a network is a function of; None if some of them are trained."""
+        return None
 
 
 class Branch(AbstractBranch):
@@ -84,9 +97,28 @@ class Branch(AbstractBranch):
         return cls(dict(encoders), body)
 
     def __call__(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions out"]:
+        return self.finish(self.prepare(sensor_values))
+
+    def prepare(self, sensor_values: Mapping[str, Array]) -> dict[str, Array]:
+        """The features of encoders that are not trained, and the values that trained ones will encode."""
         self._check(sensor_values)
-        encoded = [self.encoders[name](sensor_values[name]) for name in sorted(self.encoders)]
-        return self.body(jnp.concatenate(encoded, axis=-1))
+        return {
+            name: encoder(sensor_values[name]) if is_fixed(encoder) else sensor_values[name]
+            for name, encoder in self.encoders.items()
+        }
+
+    def finish(self, prepared: Mapping[str, Array]) -> Float[Array, "functions out"]:
+        return self.body(self._join(prepared))
+
+    def features(self, prepared: Mapping[str, Array]) -> Float[Array, "functions features"] | None:
+        return self._join(prepared) if all(is_fixed(encoder) for encoder in self.encoders.values()) else None
+
+    def _join(self, prepared: Mapping[str, Array]) -> Float[Array, "functions features"]:
+        encoded = [
+            prepared[name] if is_fixed(encoder) else encoder(prepared[name])
+            for name, encoder in sorted(self.encoders.items())
+        ]
+        return jnp.concatenate(encoded, axis=-1)
 
     def _check(self, sensor_values: Mapping[str, Array]) -> None:
         if set(sensor_values) != set(self.encoders):

@@ -4,7 +4,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from ..bases.cardinal import TrigonometricCardinal
@@ -16,10 +19,14 @@ from ..calculus.potentials import Potentials, curl
 from ..calculus.projectors import Projector, make_projectors
 from ..domain import Interval
 from ..equations.problem import Problem
-from .build_branch import make_branch, make_field_branch
+from .affine_plus import AffinePlus
+from .branch import Branch
+from .build_branch import join_encoders, make_branch, make_field_branch
+from .coefficient_maps import PrincipalComponents
 from .config import ModelConfig, choose
 from .coordinate_maps import Affine, Chain, Coordinatewise, PeriodicFeatures
 from .deeponet import DeepONet
+from .fixed import Fixed
 from .mlp import MLP
 from .model import OperatorNetwork
 from .modified_mlp import ModifiedMLP
@@ -61,6 +68,30 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
     branch, sensors = make_branch(problem, config, rank * len(problem.fields), branch_key, sample_key)
     model = DeepONet if kind == "deeponet" else RepeatedDeepONet
     return model(problem=problem, exact=exact, sensors=sensors, branch=branch, trunk=trunk, rank=rank, whitening=None)
+
+
+def with_components(
+    model: OperatorNetwork,
+    config: ModelConfig,
+    components: PrincipalComponents,
+    affine: tuple[np.ndarray, np.ndarray],
+    key: PRNGKeyArray,
+) -> OperatorNetwork:
+    """The model with a branch, of new random weights, whose outputs are the principal components of solutions. Models
+    whose branch is no network behind encoders stay as they are.
+
+    **Arguments:**
+
+    - `components`: of the solutions.
+    - `affine`: a matrix and an offset, from features to outputs, that the network corrects.
+    """
+    branch: Any = model.branch
+    if not isinstance(branch, Branch) or config.branch not in ("mlp", "gated"):
+        return model
+    joined = join_encoders(branch.encoders, config, len(components.scales.value), key)
+    matrix, offset = (Fixed(jnp.asarray(array, float)) for array in affine)
+    parts: Any = (Branch(joined.encoders, AffinePlus(matrix, offset, joined.body)), components)
+    return eqx.tree_at(lambda m: (m.branch, m.whitening), model, parts, is_leaf=lambda leaf: leaf is None)
 
 
 def _seponet(

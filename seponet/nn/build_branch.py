@@ -75,20 +75,17 @@ def make_branch(
         samples, _ = translation.align(samples)
     encoders = {name: _encoder(problem, config, name, np.asarray(samples[name])) for name, _ in unknown}
     encoders |= {name: _pca(config, factor, factor=True) for name, factor in known.items()}
+    return join_encoders(encoders, config, out_size, key), sensors
+
+
+def join_encoders(
+    encoders: Mapping[str, AbstractEncoder], config: ModelConfig, out_size: int, key: PRNGKeyArray
+) -> Branch:
+    """The branch of a configuration, an MLP or a gated one, behind given encoders."""
+    size, activation = (config.branch_width, config.branch_depth), config.branch_activation
     if config.branch == "gated":
-        size, activation = (config.branch_width, config.branch_depth), config.branch_activation
-        return Branch.gated(encoders, out_size, *size, activation, zero_last=config.zero_last, key=key), sensors
-    branch = Branch.mlp(
-        encoders,
-        out_size,
-        config.branch_width,
-        config.branch_depth,
-        config.branch_activation,
-        skip=config.skip,
-        zero_last=config.zero_last,
-        key=key,
-    )
-    return branch, sensors
+        return Branch.gated(encoders, out_size, *size, activation, zero_last=config.zero_last, key=key)
+    return Branch.mlp(encoders, out_size, *size, activation, skip=config.skip, zero_last=config.zero_last, key=key)
 
 
 def make_field_branch(

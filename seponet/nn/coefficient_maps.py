@@ -15,8 +15,21 @@ class AbstractCoefficientMap(eqx.Module):
     """A linear map from the outputs of a branch to coefficients, the same for every function and not trained."""
 
     @abc.abstractmethod
-    def __call__(self, outputs: Float[Array, "functions size"]) -> Float[Array, "functions size"]:
+    def __call__(self, outputs: Float[Array, "functions outputs"]) -> Float[Array, "functions size"]:
         """The coefficients of every function, in one row."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is an output for every coefficient."""
+        return True
+
+    def compact(self, outputs: Float[Array, "functions outputs"]) -> Float[Array, "functions n"]:
+        """Numbers with the distances of the coefficients: fewer of them, if outputs make few."""
+        return self(outputs)
+
+    def compress(self, coefficients: Float[Array, "functions size"]) -> Float[Array, "functions n"]:
+        """Of the numbers that outputs can make, those nearest to coefficients."""
+        return coefficients
 
 
 class Whitening(AbstractCoefficientMap):
@@ -37,6 +50,33 @@ class Whitening(AbstractCoefficientMap):
     def __call__(self, outputs: Float[Array, "functions size"]) -> Float[Array, "functions size"]:
         weight = self.amplitude * self.weight()
         return outputs * weight[None] if weight.ndim == 1 else matmul(outputs, weight)
+
+
+class PrincipalComponents(AbstractCoefficientMap):
+    r"""$c = \sum_k \sigma_k z_k v_k$ with fixed orthonormal vectors $v_k$: principal components of solutions.
+
+    **Arguments:**
+
+    - `vectors`: `[outputs, size]`, its rows orthonormal.
+    - `scales`: how large the outputs are.
+    """
+
+    vectors: Fixed
+    scales: Fixed
+
+    def __call__(self, outputs: Float[Array, "functions outputs"]) -> Float[Array, "functions size"]:
+        return matmul(self.compact(outputs), self.vectors())
+
+    @property
+    def complete(self) -> bool:
+        count, size = self.vectors.value.shape
+        return count == size
+
+    def compact(self, outputs: Float[Array, "functions outputs"]) -> Float[Array, "functions outputs"]:
+        return outputs * self.scales()[None]
+
+    def compress(self, coefficients: Float[Array, "functions size"]) -> Float[Array, "functions outputs"]:
+        return matmul(coefficients, self.vectors().T)
 
 
 class ModalScaling(AbstractCoefficientMap):

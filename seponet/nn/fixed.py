@@ -30,3 +30,8 @@ def trainable(model: PyTree) -> PyTree[bool]:
         return eqx.is_inexact_array(node)
 
     return jax.tree.map(train, model, is_leaf=lambda node: isinstance(node, Fixed))
+
+
+def is_fixed(module: PyTree) -> bool:
+    """Whether training leaves all of a module alone."""
+    return not any(jax.tree.leaves(trainable(module)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ..bases.fourier_grid import FourierGrid
 from ..calculus.basis_values import BasisValues, Request
@@ -91,6 +91,29 @@ class OperatorNetwork(eqx.Module):
             return self._run_branch(sensor_values)
         aligned, angle = self.translation.align(sensor_values)
         return self.translation.restore(self._run_branch(aligned), angle)
+
+    def prepare(self, sensor_values: Mapping[str, Array]) -> tuple[PyTree, Float[Array, " functions"] | None]:
+        """What need not be computed again for the same functions in training: what the branch starts from, and by which
+        angle each function was aligned, if it was."""
+        angle = None
+        if self.translation is not None:
+            sensor_values, angle = self.translation.align(sensor_values)
+        return self.branch.prepare(sensor_values), angle
+
+    def compact(self, prepared: PyTree) -> Float[Array, "functions n"]:
+        """Numbers that differ by as much as the coefficients of prepared functions do, in the norm of the sum of
+        squares; as few as the outputs of the branch, if these are principal components."""
+        outputs = self.branch.finish(prepared)
+        return outputs if self.whitening is None else self.whitening.compact(outputs)
+
+    def compress(
+        self, coefficients: Float[Array, "functions fields *_"], angle: Float[Array, " functions"] | None
+    ) -> Float[Array, "functions n"]:
+        """What `compact` should give for functions that `prepare` has aligned by `angle`."""
+        if self.translation is not None and angle is not None:
+            coefficients = self.translation.restore(coefficients, -angle)
+        flat = coefficients.reshape(len(coefficients), -1)
+        return flat if self.whitening is None else self.whitening.compress(flat)
 
     def _run_branch(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions fields *_"]:
         outputs = self.branch(sensor_values)

@@ -76,7 +76,8 @@ def gauss_newton(
 
     **Returns:** the refined coefficients, and the mean squared residuals `[terms, functions]` before and after.
     """
-    method = method or ("direct" if model.whitening is None else "iterative")
+    scaled = model.whitening is not None and model.whitening.complete
+    method = method or ("iterative" if scaled else "direct")
     with jax.enable_x64(True):
         model, inputs, coefficients = to_double(model), to_double(dict(inputs)), to_double(coefficients)
         shape = make_collocation(model, nodes).where.shape
@@ -162,7 +163,7 @@ def _iterate(
 ) -> tuple[Float[Array, "functions k"], Bool[Array, " functions"]]:
     """The Gauss-Newton step by conjugate gradients on the outputs of a branch, before they are scaled."""
     scaled = model.whitening
-    if scaled is None:
+    if scaled is None or not scaled.complete:
         raise ValueError('method = "iterative" needs a model that was trained with whitening; take "direct"')
 
     pieces = Assembly(model, inputs, collocation, len(c)).pieces

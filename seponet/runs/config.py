@@ -41,11 +41,17 @@ class RunConfig:
         recipe: str | Path | Recipe = "quick",
         seed: int = 0,
         changes: Mapping[str, Any] | None = None,
+        *,
+        timed: bool = False,
     ) -> "RunConfig":
-        """From names; `changes` are settings like `{"train.steps": 300, "constants.nu": 0.02}`."""
+        """From names; `changes` are settings like `{"train.steps": 300, "constants.nu": 0.02}`. A run that is `timed`
+        has a budget: as many steps as fit, unless `changes` say how many, or its schedule does not depend on them."""
         constants, settings = _split(changes or {})
         instance = make_problem(problem, constants)
-        return cls(instance, load_recipe(recipe, name_of(instance)).changed(settings), seed, _label(recipe))
+        chosen = load_recipe(recipe, name_of(instance)).changed(settings)
+        if timed and "train.steps" not in settings:
+            chosen = chosen.timed()
+        return cls(instance, chosen, seed, _label(recipe))
 
     @classmethod
     def read(

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,8 @@ from .._precision import in_precision_of
 from .._text import parse_duration, plain, show_duration
 from ..equations.problem import Problem
 from ..evaluation.break_even import break_even
-from ..evaluation.errors import measure
 from ..evaluation.report import evaluation_report, training_report
-from ..evaluation.testset import find_testset
+from ..evaluation.validation import find_validation
 from ..losses.supervised import Data
 from ..operator.calibrate import FUNCTIONS, NotCalibrated
 from ..operator.error import describe_calibration
@@ -26,19 +25,18 @@ from ..operator.operator import Operator, load
 from ..operator.saving import describe
 from ..training.abstract_step import AbstractStep
 from ..training.cost import estimate_cost
-from ..training.loop import Trainer, TrainingResult, Validate, precision_of, prepare
+from ..training.loop import Trainer, precision_of, prepare
 from ..training.progress import messages_shown, progress_bar, someone_listens
 from ..training.ranks import resolve_auto
 from ..training.recipe import Recipe
+from ..training.result import TrainingResult
 from .config import RunConfig
 from .figures import plot_run
 from .folder import RunFolder
 from .problems import remember_code
+from .verdict import NotTrained, Verdict, judge
 
 logger = logging.getLogger(__name__)
-
-VALIDATION_FUNCTIONS, VALIDATION_POINTS = 20, 33
-"""How many functions are validated on, and the most points along an axis."""
 
 
 def train(
@@ -49,6 +47,7 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    tolerance: float | None = None,
     budget: float | str | None = None,
     data: Data | None = None,
     functions: int = 100,
@@ -61,17 +60,25 @@ def train(
 
     ```python
     operator = seponet.train("burgers", set={"train.steps": 1000})
+    operator = seponet.train(MyPDE(), tolerance=1e-3, budget="5min")
     ```
+
+    A training that is no better than none is an error, `NotTrained`, which has the operator.
 
     **Arguments:**
 
     - `problem`: a registered name, `path/to/file.py:ClassName`, a `Problem` class or an instance.
-    - `recipe`: "quick", "paper", "best", a TOML file, or a `Recipe`.
+    - `recipe`: "quick" (about a minute), "standard" (five), "best" (as long as it helps), "paper" for its problems, a
+        TOML file, or a `Recipe`.
     - `seed`: of parameters, functions and points.
     - `out`: a run folder to make, the same that `seponet train` makes; without one nothing is written.
     - `resume`: go on with the run in `out`, if there is one.
     - `overwrite`: replace the run in `out`.
-    - `budget`: seconds, or text like "5min", after which to stop.
+    - `tolerance`: the relative error that is asked for: the discretisation is chosen for it, and the run ends where the
+        validation error is below; what was reached and what limits it is said.
+    - `budget`: seconds, or text like "5min", for discretisation, compilation and training together: as many steps as
+        fit are taken, and the learning rate ends with them. With a number of steps in `set`, and for schedules that
+        have no end, the run just stops then. Calibration, evaluation and pictures follow.
     - `data`: supervised pairs to mix in.
     - `functions`: how many test functions the report in `out` is of; 0 leaves the evaluation out.
     - `calibration`: how many fresh inputs are solved at the end to calibrate `Operator.error`; 0 leaves that out.
@@ -79,8 +86,9 @@ def train(
     - `quiet`: show nothing.
     - `set`: changes of the recipe and of the problem's constants: `{"train.steps": 300, "constants.nu": 0.02}`.
     """
-    config = RunConfig.make(problem, recipe, seed, set)
-    return run(
+    changes = dict(set or {}) | ({} if tolerance is None else {"train.tolerance": tolerance})
+    config = RunConfig.make(problem, recipe, seed, changes, timed=budget is not None)
+    outcome = run(
         config,
         out=out,
         resume=resume,
@@ -91,7 +99,10 @@ def train(
         calibration=calibration,
         figures=figures,
         quiet=quiet,
-    ).operator
+    )
+    if not outcome.verdict.trained:
+        raise NotTrained(outcome.verdict.reason, outcome.operator)
+    return outcome.operator
 
 
 @dataclass(frozen=True)
@@ -100,12 +111,14 @@ class Outcome:
 
     - `operator`: the trained operator.
     - `trained`: how the training went; None if the run had been complete before.
+    - `verdict`: what it came to.
     - `report`: the report of the run folder.
     - `figures`: the pictures that were drawn.
     """
 
     operator: Operator
     trained: TrainingResult | None
+    verdict: Verdict
     report: Mapping[str, Any] = field(default_factory=dict)
     figures: tuple[Path, ...] = ()
 
@@ -139,57 +152,61 @@ def run(
         _check_saveable(config, out)
         remember_code(config.problem)
         if out is None:
-            operator, trained = _train(config, None, False, seconds, data, quiet)
-            return Outcome(_calibrated(operator, calibration)[0], trained)
+            operator, trained, verdict = _train(config, None, False, seconds, data, quiet)
+            return Outcome(_calibrated(operator, calibration if verdict.trained else 0)[0], trained, verdict)
         folder = RunFolder(out)
         folder.check_free(resume=resume, overwrite=overwrite)
         with folder.lock():
             folder.remove_leftovers()
-            operator, trained = _train(config, folder, resume, seconds, data, quiet)
-            if trained is not None and trained.end == "interrupt":
-                # Whoever interrupts a run wants it to end.
-                return Outcome(operator, trained, folder.read_report())
+            operator, trained, verdict = _train(config, folder, resume, seconds, data, quiet)
+            if not verdict.trained or (trained is not None and trained.end == "interrupt"):
+                # Whoever interrupts a run wants it to end; and of one that learned nothing there is nothing to show.
+                return Outcome(operator, trained, verdict, folder.read_report())
             if operator.calibration is None and calibration > 0:
                 operator, told = _calibrated(operator, calibration)
                 if operator.calibration is not None:
                     folder.save_operator(operator.model, operator.calibration)
                 folder.add_to_report({"calibration": plain(told)})
             report = _evaluate(folder, operator, functions, quiet) if functions > 0 else folder.read_report()
-            return Outcome(operator, trained, report, _draw(folder, operator) if figures else ())
+            return Outcome(operator, trained, verdict, report, _draw(folder, operator) if figures else ())
 
 
 def _train(
     config: RunConfig, folder: RunFolder | None, resume: bool, budget: float | None, data: Data | None, quiet: bool
-) -> tuple[Operator, TrainingResult | None]:
-    """The operator, written to the folder with the report of its training."""
+) -> tuple[Operator, TrainingResult | None, Verdict]:
+    """The operator, written to the folder with the report of its training, and what that came to."""
     began = time.perf_counter()
-    config = _resolved(config)
+    config, floor = _resolved(config)
     if folder is not None and resume:
         _check_same(folder, config)
     # A run that was killed before its first checkpoint begins anew.
     resume = folder is not None and resume and folder.resumable
     with precision_of(config.recipe):
-        if folder is not None and resume and _complete(folder, config):
-            return load(folder.path, problem=type(config.problem)), None
+        if folder is not None and resume and _complete(folder):
+            return load(folder.path, problem=type(config.problem)), None, Verdict(**folder.read_report()["verdict"])
         step = prepare(config.problem, config.recipe, config.seed, data)
         _check_plan(step)
         if folder is not None:
             write_text(folder.config, config.to_toml()) if resume else folder.create(config.to_toml())
+        validation = find_validation(config.problem, config.recipe.train.tolerance)
         trainer = Trainer(
             step,
             folder=None if folder is None else folder.path,
             budget=budget,
-            validate=_validation(config.problem),
+            validate=validation,
             quiet=quiet,
             began=began,
             config=config.to_toml() if folder is not None else "",
         )
         trained = trainer.train(resume=resume)
+        lift = None if validation is None else validation.of_lift(trained.model)
+        verdict = judge(trained, config.recipe.train, lift=lift, floor=floor)
+        logger.log(logging.INFO if verdict.success else logging.WARNING, "%s", verdict.reason)
         if folder is not None:
             folder.save_operator(trained.model)
             head = {key: value for key, value in config.to_dict().items() if key not in ("model", "train")}
-            folder.add_to_report(plain({**head, **training_report(trained)}))
-    return Operator(trained.model), trained
+            folder.add_to_report(plain({**head, **training_report(trained), "verdict": asdict(verdict)}))
+    return Operator(trained.model), trained, verdict
 
 
 def _calibrated(operator: Operator, functions: int) -> tuple[Operator, dict[str, Any]]:
@@ -220,11 +237,13 @@ def _messages(quiet: bool) -> AbstractContextManager[None]:
     return nullcontext() if quiet or someone_listens() else messages_shown()
 
 
-def _resolved(config: RunConfig) -> RunConfig:
+def _resolved(config: RunConfig) -> tuple[RunConfig, float | None]:
+    """The configuration with numbers for what it leaves to the problem, and the error of its discretisation."""
     recipe, resolution = resolve_auto(config.problem, config.recipe, progress=logger.info)
     if resolution is not None:
         logger.log(logging.INFO if resolution.reached else logging.WARNING, "%s", resolution.describe())
-    return replace(config, recipe=recipe)
+    floor = None if resolution is None else float(np.mean(resolution.errors))
+    return replace(config, recipe=recipe), floor
 
 
 def _check_saveable(config: RunConfig, out: str | Path | None) -> None:
@@ -239,10 +258,9 @@ def _check_saveable(config: RunConfig, out: str | Path | None) -> None:
         logger.warning("this operator can be used, but not saved: %s", error)
 
 
-def _complete(folder: RunFolder, config: RunConfig) -> bool:
+def _complete(folder: RunFolder) -> bool:
     report = folder.read_report()
-    done = report.get("steps", 0) >= config.recipe.train.steps and not report.get("interrupted", False)
-    return folder.operator.exists() and done
+    return folder.operator.exists() and "verdict" in report and not report.get("interrupted", True)
 
 
 def _check_same(folder: RunFolder, config: RunConfig) -> None:
@@ -260,8 +278,11 @@ def _check_plan(step: AbstractStep) -> None:
     """Say what training will take, and stop if it will not fit, before anything is written."""
     config, slab, points = step.config, step.slab, step.config.sampling.points
     cost = estimate_cost(step.model(step.start()), config.functions, points, slab)
-    least = show_duration(max(config.steps * cost.flops / matmul_rate(), 1))
-    logger.info("%s; %d steps take at least %s here, plus compilation", cost, config.steps, least)
+    if config.steps == "auto":
+        logger.info("%s; as many steps as there is time for", cost)
+    else:
+        least = show_duration(max(config.steps * cost.flops / matmul_rate(), 1))
+        logger.info("%s; %d steps take at least %s here, plus compilation", cost, config.steps, least)
     size, available = step.memory(), available_memory()
     logger.info("a step is compiled and needs %.0f MiB besides the parameters and the optimizer's state", size / 2**20)
     if available is not None and size > available:
@@ -269,21 +290,6 @@ def _check_plan(step: AbstractStep) -> None:
             f"training needs about {size / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free: lower "
             f"train.functions (now {config.functions}), train.sampling.points (now {points}) or train.slab (now {slab})"
         )
-
-
-def _validation(problem: Problem) -> Validate | None:
-    """The mean relative error over a few functions on a coarse grid, if the problem has inputs."""
-    if not problem.inputs:
-        return None
-    logger.info("solving %d functions to validate on, or reading them from the cache", VALIDATION_FUNCTIONS)
-    points = {name: _thin(values) for name, values in problem.grid().items()}
-    testset = find_testset(problem, "validation", VALIDATION_FUNCTIONS, points=points)
-    return None if testset is None else lambda model: float(np.mean(measure(model, testset).relative_l2))
-
-
-def _thin(points: np.ndarray) -> np.ndarray:
-    count = min(len(points), VALIDATION_POINTS)
-    return points[np.round(np.linspace(0, len(points) - 1, count)).astype(int)]
 
 
 def _evaluate(folder: RunFolder, operator: Operator, functions: int, quiet: bool) -> Mapping[str, Any]:

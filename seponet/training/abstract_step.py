@@ -14,7 +14,7 @@ from ..nn.fixed import trainable
 from ..nn.model import OperatorNetwork
 from .config import TrainConfig
 from .optimizers import make_optimizer, make_schedule
-from .state import Record, TrainState
+from .state import OPEN, Record, TrainState
 
 
 class AbstractStep(abc.ABC):
@@ -30,7 +30,6 @@ class AbstractStep(abc.ABC):
     def __init__(self, model: OperatorNetwork, config: TrainConfig, slab: int, key: PRNGKeyArray) -> None:
         self.config, self.slab, self.key = config, slab, key
         self.problem = model.problem
-        self.optimizer = _optimizer(config)
         self.trained, self.frozen = eqx.partition(model, trainable(model))
 
     @abc.abstractmethod
@@ -49,6 +48,28 @@ class AbstractStep(abc.ABC):
         """Bytes that a step needs besides its state, as the compiler says: asking compiles it, a matter of seconds."""
         return self.compile().compiled.memory_analysis().temp_size_in_bytes
 
+    def optimizer(self, length: int | Int[Array, ""]) -> optax.GradientTransformation:
+        """The optimizer of a run of some length, which only its schedule depends on."""
+        settings = self.config.optimizer
+        options = dict(settings.schedule_options)
+        if settings.schedule == "cosine":
+            options.setdefault("steps", length)
+        schedule = make_schedule(settings.schedule, rate=settings.rate, **options)
+        optimizer = make_optimizer(settings.name, schedule, **settings.options)
+        return optax.chain(optax.clip_by_global_norm(settings.clip), optimizer) if settings.clip else optimizer
+
+    def first_state(self, **parts: Any) -> TrainState:
+        """The state before the first step, with the parts that kinds of steps differ in."""
+        length = self.config.steps if isinstance(self.config.steps, int) else OPEN
+        return TrainState(
+            step=jnp.zeros((), int),
+            length=jnp.asarray(length, int),
+            parameters=self.trained,
+            optimizer=self.optimizer(length).init(self.trained),
+            rate=jnp.ones(()),
+            **parts,
+        )
+
     def model(self, state: TrainState) -> OperatorNetwork:
         """The model with the parameters of a state."""
         return eqx.combine(state.parameters, self.frozen)
@@ -57,22 +78,13 @@ class AbstractStep(abc.ABC):
         self, state: TrainState, loss: Float[Array, ""], gradient: PyTree
     ) -> tuple[PyTree, PyTree, Bool[Array, ""]]:
         """Parameters and optimizer after an update, and whether it was finite."""
-        updates, optimizer = self.optimizer.update(gradient, state.optimizer, state.parameters)
+        updates, optimizer = self.optimizer(state.length).update(gradient, state.optimizer, state.parameters)
         updates = jax.tree.map(lambda u: state.rate * u, updates)
         finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(updates))
         return optax.apply_updates(state.parameters, updates), optimizer, finite
 
     def kept(self, new: TrainState, old: TrainState, finite: Bool[Array, ""]) -> TrainState:
         """The new state, or the old one if the update was not finite; one step later in both cases."""
-        kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, old)
+        # What a step hands on as it is, a pool of megabytes for instance, is not copied.
+        kept = jax.tree.map(lambda a, b: a if a is b else jnp.where(finite, a, b), new, old)
         return eqx.tree_at(lambda s: s.step, kept, old.step + 1)
-
-
-def _optimizer(config: TrainConfig) -> optax.GradientTransformation:
-    settings = config.optimizer
-    options = dict(settings.schedule_options)
-    if settings.schedule == "cosine":
-        options.setdefault("steps", config.steps)
-    schedule = make_schedule(settings.schedule, rate=settings.rate, **options)
-    optimizer = make_optimizer(settings.name, schedule, **settings.options)
-    return optax.chain(optax.clip_by_global_norm(settings.clip), optimizer) if settings.clip else optimizer

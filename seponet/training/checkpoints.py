@@ -96,6 +96,19 @@ class Checkpoints:
         self._compare(step, arrays, like)
         return step, _rebuild(like, arrays), float(meta["seconds"])
 
+    def best(self, like: PyTree) -> tuple[float, PyTree] | None:
+        """The error and the state of the best checkpoint, if there is one like `like` that can be read."""
+        steps = self.steps()
+        step = min(steps, key=self._error) if steps else None
+        if step is None or not np.isfinite(self._error(step)):
+            return None
+        try:
+            meta, arrays = _read(self.path(step))
+        except Exception:  # as in `_newest`, which has told of it
+            return None
+        same = len(_leaves(like)) == len(arrays)
+        return (float(meta["error"]), _rebuild(like, arrays)) if same else None
+
     def configuration(self) -> str | None:
         """The configuration that the newest checkpoint which can be read was made with; None if nothing is known."""
         try:

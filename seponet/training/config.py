@@ -87,6 +87,12 @@ class OptimizerConfig:
     schedule_options: Mapping[str, Any] = field(default_factory=dict)
     clip: float = 0.0
 
+    @property
+    def hold(self) -> float:
+        """The part of a run before the rate begins to fall, which does not depend on its length; 0 if there is none."""
+        options = self.schedule_options
+        return options.get("hold", 0.0) if self.schedule == "cosine" and "steps" not in options else 0.0
+
     def __post_init__(self) -> None:
         _not_negative("train.optimizer", self, "clip")
         if not 0 < self.rate <= MOST:
@@ -122,19 +128,27 @@ class TargetsConfig:
     **Arguments:**
 
     - `pool`: how many of the newest solved functions are kept, of which a step takes `functions`; 0 is off.
-    - `renew`: steps between two batches of newly solved functions.
+    - `renew`: steps between two batches of newly solved functions; "auto" measures what both cost, and spends as long
+        on solving as on fitting.
+    - `first`: how many functions are solved before the first step; their principal components are what the branch
+        gives, as many as leave a twentieth of `tolerance`; more functions where the inputs have many
+        features. 0 solves none, and keeps the coefficients themselves.
+    - `amplitude`: of a component whose output is one, relative to its size: a small one makes calm steps.
     - `newton`, `iterations`: Newton steps for a batch, at most, and iterations of GMRES in each.
     - `tolerance`: a batch is solved when its functions change by less than this part of their solutions.
     """
 
     pool: int = 0
-    renew: int = 10
-    newton: int = 6
-    iterations: int = 20
+    renew: int | Literal["auto"] = 10
+    first: int = 0
+    amplitude: float = 0.02
+    newton: int = 10
+    iterations: int = 10
     tolerance: float = 1e-3
 
     def __post_init__(self) -> None:
-        _at_least_one("train.targets", self, "renew", "newton", "iterations")
+        _at_least_one("train.targets", self, *([] if self.renew == "auto" else ["renew"]), "newton", "iterations")
+        _not_negative("train.targets", self, "pool", "first", "amplitude", "tolerance")
 
 
 @dataclass(frozen=True)
@@ -143,7 +157,13 @@ class TrainConfig:
 
     **Arguments:**
 
-    - `steps`: optimizer steps.
+    - `steps`: optimizer steps; "auto" takes as many as fit into a budget, or into `seconds` after compilation. That
+        needs a schedule that does not depend on the length from the start: "cosine" with a `hold`.
+    - `seconds`: of "auto" steps.
+    - `tolerance`: the relative error that is asked for: discretisations are chosen for a quarter of it, and a run ends
+        where its validation error is below; 0 takes what `training.ranks` takes, and all steps.
+    - `gain`: of "auto" steps: the rate falls early once the validation error has fallen by less than this part in the
+        second half of the steps so far; 0 is off.
     - `functions`: input functions in a batch.
     - `sampling`, `loss`, `optimizer`, `rollout`, `targets`: tables of their own.
     - `whitening`: "none", "diagonal" or "full" (`training.whitening.whiten`), or "modal" for spectral residuals
@@ -156,7 +176,10 @@ class TrainConfig:
     - `rollbacks`: how often a diverged run may go back to its last good state with half the step.
     """
 
-    steps: int = 10_000
+    steps: int | Literal["auto"] = 10_000
+    seconds: float = 60.0
+    tolerance: float = 0.0
+    gain: float = 0.0
     functions: int = 100
     whitening: str = "none"
     amplitude: float = 1.0
@@ -174,8 +197,20 @@ class TrainConfig:
     targets: TargetsConfig = field(default_factory=TargetsConfig)
 
     def __post_init__(self) -> None:
-        _at_least_one("train", self, "steps", "functions", "keep")
-        _not_negative("train", self, "amplitude", "polish", "slab", "validate", "checkpoint", "rollbacks")
+        _at_least_one("train", self, *([] if self.steps == "auto" else ["steps"]), "functions", "keep")
+        _not_negative(
+            "train",
+            self,
+            "seconds",
+            "tolerance",
+            "gain",
+            "amplitude",
+            "polish",
+            "slab",
+            "validate",
+            "checkpoint",
+            "rollbacks",
+        )
         _one_of("train", self, "precision", "float32", "float64")
         _one_of("train", self, "whitening", "none", "diagonal", "full", "modal")
         if self.loss.residual != "spectral" and self.whitening == "modal":
@@ -191,13 +226,21 @@ class TrainConfig:
                 "train.rollout.windows > 1 accepts states by their relative loss; it needs train.loss.normalise = true"
             )
         self._check_targets()
+        if self.steps == "auto" and (not self.optimizer.hold or self.rollout.windows > 1):
+            raise ValueError(
+                'train.steps = "auto" ends a schedule with the budget: it needs train.optimizer.schedule = "cosine" '
+                "with schedule_options.hold (0.4, say) and train.rollout.windows = 1; or give a number of steps"
+            )
 
     def _check_targets(self) -> None:
         targets = self.targets
         if not targets.pool:
             return
-        if targets.pool < self.functions:
-            raise ValueError(f"train.targets.pool is at least train.functions; got {targets.pool} and {self.functions}")
+        if targets.pool < max(self.functions, targets.first):
+            raise ValueError(
+                f"train.targets.pool is at least train.functions and train.targets.first; got {targets.pool}, "
+                f"{self.functions} and {targets.first}"
+            )
         if self.loss.residual != "tested":
             raise ValueError(
                 f'train.targets solves tested residuals: set train.loss.residual = "tested"; got {self.loss.residual!r}'

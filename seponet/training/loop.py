@@ -4,14 +4,14 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..discretise.correction import NotSolved
 from ..equations.problem import Problem
 from ..losses.supervised import Data
 from ..nn.build import build
@@ -21,11 +21,13 @@ from .checkpoints import Checkpoints
 from .cost import choose_slab
 from .lbfgs import Polish
 from .log import METRICS, append_entry, forget_after
+from .pace import GRACE, Pace, has_settled
 from .progress import Reporter
 from .recipe import Recipe
-from .solved_step import SolvedStep
-from .state import Record, TrainState
+from .result import End, TrainingResult
+from .state import OPEN, Record, TrainState
 from .step import TrainStep
+from .targets import make_solved_step
 from .whitening import whitened
 
 logger = logging.getLogger(__name__)
@@ -33,39 +35,16 @@ logger = logging.getLogger(__name__)
 Validate = Callable[[OperatorNetwork], float]
 """A model -> its relative error on functions that are neither trained nor tested on."""
 
-End = Literal["complete", "budget", "interrupt"]
-"""Why a training ended: after its last step, by a budget, or by Ctrl-C."""
-
 BLOCK_SECONDS = 0.5
 """About how long a block of steps takes: the host is asked rarely, and never long without a sign of life."""
 
 
+WORSE = 1.1
+"""How much larger than the smallest validation error the last one may be."""
+
+
 class Diverged(RuntimeError):
     """Training did not stay finite, although it went back to a good state with smaller steps."""
-
-
-@dataclass
-class TrainingResult:
-    """What a run gives back.
-
-    - `model`: the trained model.
-    - `steps`, `seconds`: how long it was trained; the seconds include compilation.
-    - `error`: the last validation error, if there was a validation.
-    - `history`: what was logged.
-    - `end`: why it ended.
-    """
-
-    model: OperatorNetwork
-    steps: int
-    seconds: float
-    error: float | None
-    history: list[dict[str, Any]] = field(default_factory=list)
-    end: End = "complete"
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether it ended before its last step, by a budget or by Ctrl-C."""
-        return self.end != "complete"
 
 
 def train_model(
@@ -107,24 +86,34 @@ def prepare(problem: Problem, recipe: Recipe, seed: int = 0, data: Data | None =
     for_model, for_whitening, for_steps = jax.random.split(jax.random.key(seed), 3)
     model = build(problem, recipe.model, key=for_model)
     slab = config.slab or choose_slab(model, config.functions)
-    if config.whitening != "none":
-        model = whitened(model, config, for_whitening)
-    if not config.targets.pool:
-        return TrainStep(model, config, slab, for_steps, data)
-    if data is not None:
-        raise ValueError("supervised pairs are mixed with residuals: set train.targets.pool = 0 to train on both")
-    return SolvedStep(model, config, slab, for_steps)
+    scaled = model if config.whitening == "none" else None
+    if config.targets.pool and data is not None:
+        logger.info("supervised pairs are mixed with residuals, so no functions are solved to train on")
+    elif config.targets.pool:
+        # Principal components have scales of their own; coefficients that are fitted as they are need some.
+        if scaled is None and not (config.targets.first and problem.inputs):
+            scaled = whitened(model, config, for_whitening)
+        try:
+            return make_solved_step(model if scaled is None else scaled, recipe, slab, for_model, for_steps)
+        except NotSolved as reason:
+            logger.warning("%s: training on residuals instead", reason)
+    return TrainStep(
+        whitened(model, config, for_whitening) if scaled is None else scaled, config, slab, for_steps, data
+    )
 
 
 class Trainer:
-    """Repeats a training step until its last one, a budget or an interrupt.
+    """Repeats a training step until its last one, a tolerance, a budget or an interrupt.
 
     **Arguments:**
 
     - `step`: the training step.
     - `folder`: where checkpoints and `metrics.jsonl` go; None keeps nothing.
-    - `budget`: seconds after which to stop.
-    - `validate`: measures the error now and then; the best checkpoint is kept by it.
+    - `budget`: seconds after which to stop; with `steps = "auto"` the schedule ends then. By default such a run has the
+        configuration's `seconds`, from its first step on.
+    - `validate`: measures the error now and then; the run ends where it is below the configuration's `tolerance`.
+        Parameters that were better than the last ones by more than a tenth (`WORSE`) are what the run gives back; the
+        best checkpoint is kept by it too.
     - `quiet`: show no progress.
     - `began`: the reading of `time.perf_counter` from which the seconds count; by default now.
     - `config`: the configuration of the run as text, which its checkpoints carry.
@@ -143,6 +132,7 @@ class Trainer:
     ) -> None:
         self.step, self.config = step, step.config
         self.folder, self.budget, self.validate, self.quiet = folder, budget, validate, quiet
+        self.pace = Pace(self.config.optimizer.hold)
         self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints", self.config.keep, config)
         self.began = time.perf_counter() if began is None else began
         self.earlier = 0.0
@@ -150,11 +140,27 @@ class Trainer:
         self.polish: Polish | None = None
         self.history: list[dict[str, Any]] = []
         self.error: float | None = None
+        self.errors: list[tuple[int, float]] = []
+        self.best: tuple[float, Any] | None = None
+        self.returned: Any = None
 
     @property
     def seconds(self) -> float:
         """Seconds of training so far, those before a resume included."""
         return self.earlier + time.perf_counter() - self.began
+
+    @property
+    def deadline(self) -> float | None:
+        """The seconds after which the run shall have ended, if it is known."""
+        if self.budget is not None or isinstance(self.config.steps, int):
+            return self.budget
+        return None if self.pace.first is None else self.pace.first[1] + self.config.seconds
+
+    @property
+    def length(self) -> int | None:
+        """How many steps there will be, if that is known."""
+        length = int(self.state.length)
+        return None if length == OPEN else length
 
     def train(self, *, resume: bool = False) -> TrainingResult:
         """Train to the end.
@@ -165,19 +171,22 @@ class Trainer:
         """
         if resume:
             self._restore()
-        with Reporter(self.config.steps, int(self.state.step), self.quiet) as reporter:
+        with Reporter(self.length, int(self.state.step), self.quiet) as reporter:
             try:
                 end = self._repeat(reporter)
                 if end == "complete" and self.config.polish:
                     end = self._polish()
                 self._measure()
+                self._prefer_best()
             except KeyboardInterrupt:
                 # `self.state` is that of the last whole block: an interrupt never leaves half a step.
                 end = "interrupt"
                 logger.info("interrupted; ending with a checkpoint")
             self._log(None, reporter)
             self._save()
-        return TrainingResult(self.model, int(self.state.step), self.seconds, self.error, self.history, end)
+        return TrainingResult(
+            self.model, int(self.state.step), self.seconds, self.error, self.history, end, self.length
+        )
 
     def _restore(self) -> None:
         if self.folder is None or self.checkpoints is None:
@@ -186,6 +195,9 @@ class Trainer:
         if restored is not None:
             step, self.state, self.earlier = restored
             forget_after(self.folder / METRICS, step)
+        best = self.checkpoints.best(self.state) if self.validate is not None else None
+        if best is not None:
+            self.best = (best[0], best[1].parameters)
 
     def _polishing(self) -> list[TrainState]:
         """A state like those in the polish, if there is to be one."""
@@ -196,14 +208,14 @@ class Trainer:
         return [eqx.tree_at(lambda s: s.polish, self.state, polish, is_leaf=_is_none)]
 
     def _repeat(self, reporter: Reporter) -> End:
-        """Blocks of steps until the last one, or until the budget is spent."""
+        """Blocks of steps until the last one, the tolerance, or until the budget is spent."""
         size, rollbacks, lowest = 1, 0, float("inf")
         measured = saved = time.perf_counter()
-        while (done := int(self.state.step)) < self.config.steps:
-            if self.budget is not None and self.seconds > self.budget:
+        while (done := int(self.state.step)) < int(self.state.length):
+            if self._is_late():
                 return "budget"
             began = time.perf_counter()
-            new, record = self.step.run(self.state, min(size, self.config.steps - done))
+            new, record = self.step.run(self.state, min(size, int(self.state.length) - done))
             loss = float(record.loss)
             if not bool(record.finite) or not loss <= 1e6 * lowest:
                 rollbacks += 1
@@ -213,14 +225,39 @@ class Trainer:
             self.state, lowest = new, min(lowest, loss)
             now = time.perf_counter()
             size = _next_size(size, now - began)
-            if now - measured > self.config.validate:
+            self.pace.note(int(self.state.step), self.seconds)
+            due = now - saved > self.config.checkpoint
+            if now - measured > self.config.validate or (due and self.checkpoints is not None):
                 self._measure()
                 measured = time.perf_counter()
-            if now - saved > self.config.checkpoint:
+                if self.error is not None and self.error <= self.config.tolerance:
+                    return "tolerance"
+            if due:
                 self._save()
                 saved = time.perf_counter()
+            self._choose_length(size, reporter)
             self._log(record, reporter)
         return "complete"
+
+    def _is_late(self) -> bool:
+        """Whether the budget is spent. A schedule that was made for it may end a little later."""
+        if self.deadline is None:
+            return False
+        planned = not isinstance(self.config.steps, int) and self.length is not None
+        return self.seconds > self.deadline * (GRACE if planned else 1)
+
+    def _choose_length(self, block: int, reporter: Reporter) -> None:
+        """At the end of the time in which the rate is held, how many steps there will be."""
+        if self.length is not None or self.deadline is None:
+            return
+        step, seconds = int(self.state.step), self.seconds
+        length = self.pace.length(step, seconds, self.deadline, block)
+        if length is None and self.config.gain and has_settled(self.errors, self.config.gain):
+            length = self.pace.shortest(step)
+        reporter.steps = length or self.pace.estimate(step, seconds, self.deadline)
+        if length is not None:
+            logger.info("%d steps end with the budget; train.steps = %d repeats this run", length, length)
+            self.state = eqx.tree_at(lambda s: s.length, self.state, jnp.asarray(length, self.state.length.dtype))
 
     def _polisher(self) -> Polish:
         # A configuration has no polish with targets, which are of other functions in every step.
@@ -249,7 +286,9 @@ class Trainer:
 
     @property
     def model(self) -> OperatorNetwork:
-        """The model as it is now; in the polish, with the best parameters so far."""
+        """The model as it is now; in the polish, with the best parameters so far; at the end, what is given back."""
+        if self.returned is not None:
+            return self.step.model(eqx.tree_at(lambda s: s.parameters, self.state, self.returned))
         if self.polish is None or self.state.polish is None:
             return self.step.model(self.state)
         best = self.polish.best(self.state.polish)
@@ -280,8 +319,25 @@ class Trainer:
         logger.info("step %d: the loss became %.3g; going back there with half the step", done, loss)
 
     def _measure(self) -> None:
-        if self.validate is not None:
-            self.error = self.validate(self.model)
+        step = self.state.total
+        if self.validate is None or (self.errors and self.errors[-1][0] == step):
+            return
+        self.error = self.validate(self.model)
+        self.errors.append((step, self.error))
+        if self.state.polish is None and (self.best is None or self.error < self.best[0]):
+            self.best = (self.error, self.state.parameters)
+
+    def _prefer_best(self) -> None:
+        """Give back the best parameters, if the last ones are clearly worse. Nearly always a schedule ends with the
+        best; where it does not, something went wrong on the way."""
+        if self.best is None or self.error is None or self.error <= WORSE * self.best[0]:
+            return
+        logger.warning(
+            "the validation error was %.3g%% before and is %.3g%% now: the operator is the earlier one",
+            100 * self.best[0],
+            100 * self.error,
+        )
+        self.error, self.returned = self.best
 
     @property
     def _last_loss(self) -> float:

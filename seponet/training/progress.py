@@ -61,13 +61,13 @@ class Reporter:
 
     **Arguments:**
 
-    - `steps`: the length of the run.
+    - `steps`: the length of the run; None as long as it is not known.
     - `start`: steps done before.
     - `quiet`: show nothing.
     - `every`: seconds between two plain lines.
     """
 
-    def __init__(self, steps: int, start: int = 0, quiet: bool = False, every: float = 10.0) -> None:
+    def __init__(self, steps: int | None, start: int = 0, quiet: bool = False, every: float = 10.0) -> None:
         self.steps, self.start, self.quiet, self.every = steps, start, quiet, every
         self.last = time.perf_counter()
         self.compiled: float | None = None
@@ -102,14 +102,17 @@ class Reporter:
             self.start, self.compiled = step, now
         speed = (step - self.start) / max(now - self.compiled, 1e-9)
         if self.bar is not None:
-            self.bar.update(self.task, completed=step, description="  ".join([*parts, f"{speed:.0f} steps/s"]))
+            self.bar.update(
+                self.task, completed=step, total=self.steps, description="  ".join([*parts, f"{speed:.0f} steps/s"])
+            )
         elif done or now - self.last >= self.every:
             self.last = now
             if speed > 0:
-                parts += [f"{speed:.1f} steps/s", f"{show_duration((self.steps - step) / speed)} left"]
-            CONSOLE.print(
-                f"step {step}/{self.steps}  {'  '.join(parts)}", highlight=False, markup=False, soft_wrap=True
-            )
+                parts.append(f"{speed:.1f} steps/s")
+            if speed > 0 and self.steps is not None:
+                parts.append(f"{show_duration(max(self.steps - step, 0) / speed)} left")
+            head = f"step {step}" if self.steps is None else f"step {step}/{self.steps}"
+            CONSOLE.print(f"{head}  {'  '.join(parts)}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _make_bar() -> Progress:

@@ -60,7 +60,8 @@ def resolve_auto(
                 'model.rank = "auto" is for what a discretisation has: kind = "seponet", decoder = "tucker", '
                 'exact = "auto" and trunk = "classical"'
             )
-        resolution = choose_ranks(problem, model.exact, progress=progress)
+        tolerance = recipe.train.tolerance / 4 if recipe.train.tolerance else TOLERANCE
+        resolution = choose_ranks(problem, model.exact, tolerance, progress)
         recipe = recipe.changed({"model.rank": resolution.ranks})
         if resolution.kinks:
             axes = sorted({kink.axis for kink in resolution.kinks})

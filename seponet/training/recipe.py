@@ -18,6 +18,9 @@ from ..nn.config import ModelConfig
 from .config import TrainConfig
 from .flat_keys import PATHS, current_path, with_tables
 
+HOLD = 0.4
+"""The part of a run under a budget in which its rate is held: its length is known only then."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -39,6 +42,15 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         return _plain(self)
+
+    def timed(self) -> "Recipe":
+        """With as many steps as fit into a budget, if the schedule has an end and nothing else depends on it."""
+        optimizer = self.train.optimizer
+        ends = optimizer.schedule == "cosine" and "steps" not in optimizer.schedule_options
+        if not ends or self.train.rollout.windows > 1:
+            return self
+        hold = {"train.optimizer.schedule_options.hold": optimizer.hold or HOLD}
+        return self.changed(hold).changed({"train.steps": "auto"})
 
     def changed(self, changes: Mapping[str, Any]) -> "Recipe":
         """With `{"train.steps": 300, "train.optimizer.rate": 1e-3}` and the like applied; a mapping for a table changes

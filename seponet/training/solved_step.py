@@ -8,22 +8,32 @@ fitted several times before it is forgotten; what the network gets wrong on the 
 error on unseen inputs.
 """
 
+import dataclasses
+import logging
+import time
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from ..discretise.correction import Corrector, make_corrector
-from ..losses.tested import discretisation_of, nodes_of
+from ..discretise.correction import Corrector
 from ..nn.model import OperatorNetwork
 from .abstract_step import AbstractStep
 from .config import TrainConfig
-from .sampling import Sampler
 from .sharding import share
 from .state import Record, TrainState
-from .target_pool import TargetPool
+from .target_pool import Solved, TargetPool
+
+logger = logging.getLogger(__name__)
+
+NEVER = 2**31 - 1
+"""Steps between two batches of solved functions where there shall be none."""
+
+INTERVALS = np.array([1, 2, 5, 10, 20, 50, 100, 200, 500])
+"""What `renew = "auto"` chooses from: coarse, so that two machines choose alike."""
 
 
 class SolvedStep(AbstractStep):
@@ -35,39 +45,39 @@ class SolvedStep(AbstractStep):
     - `config`: how.
     - `slab`: points in one slab of a residual; kept for the cost that is told.
     - `key`: the seed of functions.
+    - `corrector`: solves them.
+    - `first`: functions that have been solved already, in whole batches.
+    - `seconds`: how long a batch takes to be solved; None if it was not measured.
     """
 
-    def __init__(self, model: OperatorNetwork, config: TrainConfig, slab: int, key: PRNGKeyArray) -> None:
+    def __init__(
+        self,
+        model: OperatorNetwork,
+        config: TrainConfig,
+        slab: int,
+        key: PRNGKeyArray,
+        corrector: Corrector,
+        first: tuple[Solved, ...] = (),
+        seconds: float | None = None,
+    ) -> None:
         super().__init__(model, config, slab, key)
         self.terms = ()
-        sampling, targets = config.sampling, config.targets
-        sampler = Sampler.of(self.problem.domain, sampling.points, sampling.method)
-        nodes = nodes_of(model, sampler.draw(key, sampler.density()))
-        self.corrector = make_corrector(
-            self.problem,
-            discretisation_of(model),
-            nodes,
-            jax.random.fold_in(key, 1),
-            steps=targets.newton,
-            iterations=targets.iterations,
-            tolerance=targets.tolerance,
-        )
+        self.corrector, self.first = corrector, first
         # The preconditioner is an argument of the program: as a constant of it, it would be compiled in.
         self._compiled = eqx.filter_jit(self._run)
+        self.renew = config.targets.renew if isinstance(config.targets.renew, int) else self._choose_interval(seconds)
 
     def start(self) -> TrainState:
-        shapes = eqx.filter_eval_shape(self._solve, self.trained, jnp.asarray(0), self.corrector)
+        return self._start(self.renew)
+
+    def _start(self, renew: int) -> TrainState:
+        like = eqx.filter_eval_shape(self._solve, self.trained, jnp.asarray(0), self.corrector)[0]
         # Whole batches are written, so that none is cut at the end of the pool.
-        batches = -(-self.config.targets.pool // self.config.functions)
-        return TrainState(
-            step=jnp.zeros((), int),
-            parameters=self.trained,
-            optimizer=self.optimizer.init(self.trained),
-            balance=jnp.ones(0),
-            density=(),
-            rate=jnp.ones(()),
-            targets=TargetPool.empty(batches * self._functions, shapes[0], shapes[1]),
-        )
+        batches = -(-self.config.targets.pool // self._functions) if self.problem.inputs else 1
+        pool = TargetPool.empty(batches * self._functions, like, renew)
+        for batch in self.first:
+            pool = pool.add(batch, pool.error)
+        return self.first_state(balance=jnp.ones(0), density=(), targets=pool)
 
     def run(self, state: TrainState, steps: Int[Array, ""] | int) -> tuple[TrainState, Record]:
         return self._compiled(state, jnp.asarray(steps), self.corrector)
@@ -79,56 +89,90 @@ class SolvedStep(AbstractStep):
     def _functions(self) -> int:
         return self.config.functions if self.problem.inputs else 1
 
-    def _solve(
-        self, parameters: PyTree, step: Int[Array, ""], corrector: Corrector
-    ) -> tuple[dict[str, Array], Array, Array, Array]:
-        """A batch of fresh functions: what the sensors see, their solutions, weights, and the network's error."""
+    def _choose_interval(self, seconds: float | None) -> int:
+        """As many steps as take as long as solving a batch: half of the time goes into new functions, and less once the
+        network's answers are good guesses."""
+        if seconds is None or not self.first:
+            return 10
+        state = self._start(NEVER)
+        jax.block_until_ready(self.run(eqx.tree_at(lambda s: s.step, state, jnp.asarray(1)), 1))
+        began = time.perf_counter()
+        jax.block_until_ready(self.run(eqx.tree_at(lambda s: s.step, state, jnp.asarray(1)), 20))
+        one = (time.perf_counter() - began) / 20
+        renew = int(INTERVALS[np.argmin(np.abs(np.log(INTERVALS / max(seconds / one, 1e-9))))])
+        logger.info(
+            "a step takes %.2g ms and %d solved functions %.2g ms: new ones every %d steps (train.targets.renew = %d "
+            "repeats this)",
+            1e3 * one,
+            self._functions,
+            1e3 * seconds,
+            renew,
+            renew,
+        )
+        return renew
+
+    def _solve(self, parameters: PyTree, step: Int[Array, ""], corrector: Corrector) -> tuple[Solved, Float[Array, ""]]:
+        """A batch of fresh functions, and the network's mean error on them."""
         key = jax.random.fold_in(self.key, step)
         inputs = share(self.problem.sample(key, self._functions) if self.problem.inputs else {})
         model: Any = eqx.combine(parameters, self.frozen)
         sensor_values = model.encode(inputs)
         guess = model.coefficients(sensor_values)
-        solved = corrector(inputs, guess)
-        good = solved.solved
-        coefficients = jnp.where(good.reshape(-1, *(1,) * (guess.ndim - 1)), solved.coefficients, 0.0)
-        weights = jnp.where(good, 1 / jnp.maximum(solved.norms, 1e-30) ** 2, 0.0)
-        errors = jnp.sqrt(weights * _squares(guess - coefficients))
-        error = jnp.sum(jnp.where(good, errors, 0.0)) / jnp.maximum(jnp.sum(good), 1)
-        return sensor_values, coefficients, weights, jnp.where(jnp.any(good), error, 1.0)
+        solved, good = solve_batch(model, corrector, inputs, sensor_values, guess)
+        errors = jnp.sqrt(solved.weights * _squares(model.compact(solved.prepared) - solved.targets))
+        error = jnp.sum(errors) / jnp.maximum(jnp.sum(good), 1)
+        return solved, jnp.where(jnp.any(good), error, 1.0)
 
     def _run(self, state: TrainState, steps: Int[Array, ""], corrector: Corrector) -> tuple[TrainState, Record]:
-        def body(_: Any, carry: Any) -> Any:
+        end = state.step + steps
+
+        def fit(_: Any, carry: Any) -> Any:
             state, record = carry
-            due = state.step % self.config.targets.renew == 0
-            targets = jax.lax.cond(due, lambda: self._renew(state, corrector), lambda: state.targets)
-            state, new = self._step(eqx.tree_at(lambda s: s.targets, state, targets))
+            state, new = self._step(state)
             return state, Record(new.loss, new.terms, record.finite & new.finite)
 
+        def stretch(carry: Any) -> Any:
+            """New functions, if they are due, and steps until the next ones are. (A branch in every step would copy the
+            pool in every step.)"""
+            state, record = carry
+            late = state.step % state.targets.renew
+            targets = jax.lax.cond(late == 0, lambda: self._renew(state, corrector), lambda: state.targets)
+            state = eqx.tree_at(lambda s: s.targets, state, targets)
+            count = jnp.minimum(state.targets.renew - late, end - state.step)
+            return jax.lax.fori_loop(0, count, fit, (state, record))
+
         nothing = Record(jnp.zeros(()), jnp.zeros(0), jnp.asarray(True))
-        return jax.lax.fori_loop(0, steps, body, (state, nothing))
+        return jax.lax.while_loop(lambda carry: carry[0].step < end, stretch, (state, nothing))
 
     def _renew(self, state: TrainState, corrector: Corrector) -> TargetPool:
         assert state.targets is not None
         return state.targets.add(*self._solve(state.parameters, state.step, corrector))
 
     def _step(self, state: TrainState) -> tuple[TrainState, Record]:
-        pool = state.targets
-        assert pool is not None
-        rows = pool.rows(jax.random.fold_in(jax.random.fold_in(self.key, 2), state.step), self._functions)
-        sensor_values = {name: values[rows] for name, values in pool.sensor_values.items()}
-        targets, weights = pool.coefficients[rows], pool.weights[rows]
+        assert state.targets is not None
+        batch = state.targets.rows(jax.random.fold_in(jax.random.fold_in(self.key, 2), state.step), self._functions)
 
         def loss(parameters: PyTree) -> Float[Array, ""]:
             model = eqx.combine(parameters, self.frozen)
-            return jnp.mean(weights * _squares(model.coefficients(sensor_values) - targets))
+            return jnp.mean(batch.weights * _squares(model.compact(batch.prepared) - batch.targets))
 
         value, gradient = jax.value_and_grad(loss)(state.parameters)
         parameters, optimizer, finite = self.descend(state, value, gradient)
-        new = TrainState(
-            state.step, parameters, optimizer, state.balance, state.density, state.rate, None, state.targets
-        )
+        new = dataclasses.replace(state, parameters=parameters, optimizer=optimizer)
         return self.kept(new, state, finite), Record(value, jnp.zeros(0), finite)
 
 
-def _squares(c: Float[Array, "functions fields *_"]) -> Float[Array, " functions"]:
-    return jnp.sum(c**2, axis=tuple(range(1, c.ndim)))
+def solve_batch(
+    model: OperatorNetwork, corrector: Corrector, inputs: Any, sensor_values: Any, guess: Array
+) -> tuple[Solved, Array]:
+    """Functions as a model is fitted to them, and which of them are solved."""
+    corrected = corrector(inputs, guess)
+    good = corrected.solved
+    coefficients = jnp.where(good.reshape(-1, *(1,) * (guess.ndim - 1)), corrected.coefficients, 0.0)
+    weights = jnp.where(good, 1 / jnp.maximum(corrected.norms, 1e-30) ** 2, 0.0)
+    prepared, angle = model.prepare(sensor_values)
+    return Solved(prepared, model.compress(coefficients, angle), weights), good
+
+
+def _squares(c: Float[Array, "functions n"]) -> Float[Array, " functions"]:
+    return jnp.sum(c**2, axis=1)

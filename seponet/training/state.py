@@ -32,10 +32,15 @@ class PolishState(eqx.Module):
     lowest: Float[Array, ""]
 
 
+OPEN = 2**31 - 1
+"""The length of a run whose end is not known yet; its rate is held as long."""
+
+
 class TrainState(eqx.Module):
     """All that changes in training, and so what a checkpoint holds.
 
     - `step`: steps done.
+    - `length`: how many there will be; `OPEN` as long as a budget has not said so.
     - `parameters`: the trainable arrays of the model.
     - `optimizer`: the optimizer's state.
     - `balance`: factors of the terms' weights.
@@ -47,6 +52,7 @@ class TrainState(eqx.Module):
     """
 
     step: Int[Array, ""]
+    length: Int[Array, ""]
     parameters: PyTree
     optimizer: PyTree
     balance: Float[Array, " terms"]

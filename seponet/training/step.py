@@ -1,5 +1,6 @@
 """One step that lowers the residuals of the equations, and many of them in one dispatch."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -59,15 +60,7 @@ class TrainStep(AbstractStep):
         rollout, pool = self.config.rollout, None
         if rollout.windows > 1:
             pool = start_pool(self.problem, jax.random.fold_in(self.key, 3), rollout.pool)
-        return TrainState(
-            step=jnp.zeros((), int),
-            parameters=self.trained,
-            optimizer=self.optimizer.init(self.trained),
-            balance=jnp.ones(len(self.terms)),
-            density=self.sampler.density(),
-            rate=jnp.ones(()),
-            pool=pool,
-        )
+        return self.first_state(balance=jnp.ones(len(self.terms)), density=self.sampler.density(), pool=pool)
 
     def run(self, state: TrainState, steps: Int[Array, ""] | int) -> tuple[TrainState, Record]:
         return self._compiled(state, jnp.asarray(steps))
@@ -163,7 +156,7 @@ class TrainStep(AbstractStep):
         )
         parameters, optimizer, finite = self.descend(state, loss, gradient)
         pool = None if state.pool is None else self._advance(state, batch, losses, coefficients)
-        new = TrainState(state.step, parameters, optimizer, state.balance, state.density, state.rate, pool)
+        new = dataclasses.replace(state, parameters=parameters, optimizer=optimizer, pool=pool)
         terms = jnp.mean(losses.table * batch.scale[None], axis=1)
         return self.kept(new, state, finite), Record(loss, terms, finite)
 
@@ -176,7 +169,7 @@ class TrainStep(AbstractStep):
         key = jax.random.fold_in(jax.random.fold_in(self.key, 2), state.step)
         fresh = self.problem.sample(key, batch.rows.shape[0])
         relative = jnp.sum(self.term_weights[:, None] * losses.table, axis=0) * batch.scale
-        progress = state.step / max(rollout.ramp * self.config.steps, 1)
+        progress = state.step / jnp.maximum(rollout.ramp * state.length, 1)
         limit = jnp.minimum(1 + rollout.windows * progress, rollout.windows)
         return state.pool.replace(batch.rows, advanced, fresh, relative < rollout.accept, limit)
 

@@ -1,0 +1,120 @@
+"""From a model to a step that fits it to solved functions: what solves them, the first of them, their components."""
+
+import logging
+import math
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from .._text import percent
+from ..discretise.correction import Corrector, make_corrector
+from ..losses.tested import discretisation_of, nodes_of
+from ..nn.build import with_components
+from ..nn.coefficient_maps import PrincipalComponents
+from ..nn.fixed import Fixed
+from ..nn.model import OperatorNetwork
+from .linear_part import fit_linear
+from .principal import principal_components
+from .recipe import Recipe
+from .sampling import Sampler
+from .solved_step import SolvedStep, solve_batch
+from .target_pool import Solved
+
+logger = logging.getLogger(__name__)
+
+MOST_FIRST = 3000
+"""The most functions that are solved before the first step."""
+
+
+def make_solved_step(
+    model: OperatorNetwork, recipe: Recipe, slab: int, for_model: PRNGKeyArray, key: PRNGKeyArray
+) -> SolvedStep:
+    """The step of a model with an untrained branch. `discretise.correction.NotSolved` if few functions can be solved.
+
+    **Arguments:**
+
+    - `for_model`, `key`: the seeds of the branch, which may be made anew, and of functions.
+    """
+    config = recipe.train
+    targets, problem = config.targets, model.problem
+    sampler = Sampler.of(problem.domain, config.sampling.points, config.sampling.method)
+    corrector = make_corrector(
+        problem,
+        discretisation_of(model),
+        nodes_of(model, sampler.draw(key, sampler.density())),
+        jax.random.fold_in(key, 1),
+        steps=targets.newton,
+        iterations=targets.iterations,
+        tolerance=targets.tolerance,
+    )
+    # A linear part needs more functions than it has numbers for each component.
+    wanted = min(max(targets.first, 2 * _count_features(model)), max(targets.pool // 2, targets.first), MOST_FIRST)
+    count = -(-wanted // config.functions) if targets.first and problem.inputs else 0
+    if not count:
+        return SolvedStep(model, config, slab, key, corrector)
+    # Not the keys of the steps, which are folded by numbers that are not negative.
+    keys = jax.random.split(jax.random.fold_in(key, 3), count)
+    logger.info("solving the first %d functions", count * config.functions)
+    batches: list[Solved] = []
+    seconds = 0.0
+    for batch_key in keys:
+        began = time.perf_counter()
+        batches.append(jax.block_until_ready(_solve_first(model, corrector, batch_key, config.functions)))
+        seconds = time.perf_counter() - began
+    joined: Solved = jax.tree.map(lambda *parts: jnp.concatenate(parts), *batches)
+    tolerance = config.tolerance / 4 if config.tolerance else targets.tolerance
+    weights = np.asarray(joined.weights, np.float64)
+    vectors = principal_components(np.asarray(joined.targets), weights, tolerance / 20)
+    fitted, linear = _with_outputs(model, recipe, vectors, joined, weights, for_model)
+    if fitted is not model:
+        logger.info(
+            "the branch gives %d principal components of %d coefficients; what is linear in the input is right to %s",
+            len(vectors),
+            model.size,
+            percent(linear),
+        )
+        batches = [
+            eqx.tree_at(lambda b: b.targets, batch, fitted.whitening.compress(batch.targets)) for batch in batches
+        ]
+    return SolvedStep(fitted, config, slab, key, corrector, tuple(batches), seconds if count > 1 else None)
+
+
+@eqx.filter_jit
+def _solve_first(model: Any, corrector: Corrector, key: PRNGKeyArray, count: int) -> Solved:
+    """A batch solved from the lift."""
+    inputs = model.problem.sample(key, count)
+    start: Array = jnp.zeros((count, *model.coefficient_shape()))
+    return solve_batch(model, corrector, inputs, model.encode(inputs), start)[0]
+
+
+def _count_features(model: OperatorNetwork) -> int:
+    """How many numbers the network is a function of; 0 if some of them are trained."""
+    inputs = eqx.filter_eval_shape(lambda: model.problem.sample(jax.random.key(0), 1))
+    features = eqx.filter_eval_shape(lambda f: model.branch.features(model.prepare(model.encode(f))[0]), inputs)
+    return 0 if features is None else features.shape[1]
+
+
+def _with_outputs(
+    model: OperatorNetwork,
+    recipe: Recipe,
+    vectors: np.ndarray,
+    solved: Solved,
+    weights: np.ndarray,
+    key: PRNGKeyArray,
+) -> tuple[Any, float]:
+    """The model with components as the outputs of its branch, which corrects an affine map; and the error of that."""
+    targets = np.asarray(solved.targets, np.float64) @ vectors.T
+    features = model.branch.features(solved.prepared)
+    if features is None:
+        return model, math.inf
+    linear = fit_linear(np.asarray(features, np.float64), targets, weights)
+    # Directions in which nothing is left are as small as the smallest that matters.
+    scales = recipe.train.targets.amplitude * np.maximum(linear.left, 1e-3 * np.max(linear.left))
+    components = PrincipalComponents(Fixed(jnp.asarray(vectors, float)), Fixed(jnp.asarray(scales, float)))
+    affine = (linear.matrix / scales, linear.offset / scales)
+    return with_components(model, recipe.model, components, affine, key), linear.error
