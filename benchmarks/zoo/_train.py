@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-import seponet
 from seponet.evaluation.report import evaluation_report
 from seponet.evaluation.testset import draw_functions, load_testset
 from seponet.reference import relative_l2
+from seponet.runs.config import RunConfig
 from seponet.runs.problems import make_problem
+from seponet.runs.train import run
 from zoo import address
 
 Row = dict[str, Any]
@@ -36,8 +37,8 @@ def measure_reference(name: str, functions: int) -> Row:
     return {**row, "resolution": resolution, "own_error": {field: float(e.max()) for field, e in errors.items()}}
 
 
-def measure_training(name: str, seed: int) -> Row:
-    """One training with the general recipe as it is, and its evaluation over 100 unseen functions.
+def measure_training(name: str, recipe: str, seed: int) -> Row:
+    """One training with a general recipe as it is, and its evaluation over 100 unseen functions.
 
     On a machine that others use, processor seconds say more: on one core, they are the seconds that an idle one would
     have taken.
@@ -46,10 +47,17 @@ def measure_training(name: str, seed: int) -> Row:
     # Solved before the clock runs; the few validation functions are solved while it does, unless they are cached.
     load_testset(problem, "test")
     began, used = time.perf_counter(), time.process_time()
-    operator = seponet.train(problem, "quick", seed=seed, quiet=True)
+    outcome = run(RunConfig.make(problem, recipe, seed), quiet=True, calibration=0)
+    operator, trained = outcome.operator, outcome.trained
+    assert trained is not None
     row: Row = {
         "problem": name,
+        "recipe": recipe,
         "seed": seed,
+        "steps": trained.steps,
+        "validation": trained.error,
+        "success": outcome.verdict.success,
+        "verdict": outcome.verdict.reason,
         "seconds": time.perf_counter() - began,
         "processor_seconds": time.process_time() - used,
         "cores": len(os.sched_getaffinity(0)),
@@ -57,4 +65,5 @@ def measure_training(name: str, seed: int) -> Row:
     }
     report = evaluation_report(operator)
     row |= {key: report[key] for key in ("relative_l2_mean", "relative_l2_std", "rmse_mean", "reference_error")}
-    return {**row, "relative_l2_max": float(np.max(report["per_function"]["relative_l2"]))}
+    errors = report["per_function"]["relative_l2"]
+    return {**row, "relative_l2_median": float(np.median(errors)), "relative_l2_max": float(np.max(errors))}

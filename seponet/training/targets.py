@@ -27,8 +27,8 @@ from .target_pool import Solved
 
 logger = logging.getLogger(__name__)
 
-MOST_FIRST = 3000
-"""The most functions that are solved before the first step."""
+COST_FIRST = 3_000_000
+"""The most functions times coefficients that are solved before the first step for the linear part's sake."""
 
 
 def make_solved_step(
@@ -53,7 +53,8 @@ def make_solved_step(
         tolerance=targets.tolerance,
     )
     # A linear part needs more functions than it has numbers for each component.
-    wanted = min(max(targets.first, 2 * _count_features(model)), max(targets.pool // 2, targets.first), MOST_FIRST)
+    affordable = min(COST_FIRST // model.size, targets.pool // 2)
+    wanted = max(targets.first, min(2 * _count_features(model), affordable))
     count = -(-wanted // config.functions) if targets.first and problem.inputs else 0
     if not count:
         return SolvedStep(model, config, slab, key, corrector)
