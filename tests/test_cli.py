@@ -132,7 +132,9 @@ def killed(seponet, environment):
 def finished(seponet):
     """A run of the heat equation, with its table."""
     done = seponet("train", "heat", "--recipe", "tiny.toml", "--out", "done", "--functions", "3", "--no-figures")
-    assert done.returncode == 0, done.stderr
+    # A few steps learn little, and the exit code says so.
+    assert done.returncode == 3, done.stderr
+    assert "the validation error is" in done.stderr
     return seponet.folder / "done", done
 
 
@@ -271,7 +273,7 @@ def test_killed_run_is_resumed_from_its_checkpoint(killed, seponet, capsys):
     assert f"not been trained to its end; go on with it: seponet train --resume --out {killed}" in refused
     newest = max(Checkpoints(killed / "checkpoints").steps())
     again = seponet("train", "--resume", "--out", "killed", "--budget", "1s", "--functions", "0", "--no-figures")
-    assert again.returncode == 0, again.stderr
+    assert again.returncode == 3, again.stderr  # a few steps have learned little
     steps = [json.loads(line)["step"] for line in (killed / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(steps)
     assert steps[0] < newest <= steps[-1]
@@ -288,7 +290,8 @@ cd "$1"
 "$2" -m seponet train heat --recipe "$3" --out run --quiet --functions 0 --no-figures --calibration 0
 test $? -eq 1 || exit 78
 mount -o remount,size=10m tmpfs "$1" || exit 77
-"$2" -m seponet train --resume --out run --quiet --functions 0 --no-figures --calibration 0 || exit 79
+"$2" -m seponet train --resume --out run --quiet --functions 0 --no-figures --calibration 0
+test $? -eq 3 || exit 79  # it is complete, and says that a few steps have learned little
 mount -o remount,ro tmpfs "$1" || exit 77
 "$2" -m seponet train heat --recipe "$3" --out other --quiet --functions 0 --no-figures --calibration 0
 test $? -eq 1

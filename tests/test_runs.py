@@ -29,6 +29,7 @@ from seponet.runs.folder import RunFolder
 from seponet.runs.problems import make_problem
 from seponet.runs.recipes import load_recipe, recipes_of
 from seponet.runs.train import train
+from seponet.runs.verdict import NotTrained
 from seponet.training.cost import choose_slab
 from seponet.training.recipe import Recipe
 from seponet.training.step import TrainStep
@@ -357,7 +358,8 @@ def test_resuming_a_complete_run_trains_no_more(finished, monkeypatch):
 
 def test_budget_stops_and_resume_completes_then_overwrite_begins_anew(tmp_path):
     out = tmp_path / "run"
-    operator = train(Decay, RECIPE, out=out, budget="0s", **BARE)
+    with pytest.raises(NotTrained, match="not a single step was taken") as raised:
+        train(Decay, RECIPE, out=out, budget="0s", **BARE)
     report = RunFolder(out).read_report()
     assert report["steps"] < 12
     assert report["interrupted"]
@@ -365,9 +367,11 @@ def test_budget_stops_and_resume_completes_then_overwrite_begins_anew(tmp_path):
     train(Decay, RECIPE, out=out, resume=True, **BARE)
     report = RunFolder(out).read_report()
     assert (report["steps"], report["interrupted"]) == (12, False)
-    train(Decay, RECIPE, out=out, overwrite=True, budget="0s", **BARE)
+    with pytest.raises(NotTrained):
+        train(Decay, RECIPE, out=out, overwrite=True, budget="0s", **BARE)
     assert RunFolder(out).read_report()["steps"] < 12
     assert (out / "notes.txt").read_text() == "mine"
+    operator: Any = raised.value.operator
     assert operator.problem == load(out).problem
 
 

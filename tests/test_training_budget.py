@@ -27,7 +27,7 @@ def test_the_rate_is_held_as_long_as_the_length_is_open():
     assert np.all(short == 1.0)
     assert np.all(long == 1.0)
     falling = cosine(1.0, 100, hold=0.4)
-    assert np.allclose([falling(70), falling(100)], [0.5, 0.0], atol=1e-6)
+    assert np.allclose(np.asarray(falling(np.array([70, 100]))), [0.5, 0.0], atol=1e-6)
     inside = jax.jit(lambda n, step: cosine(1.0, n, hold=0.4)(step))(jnp.asarray(100), jnp.asarray(70))
     assert float(inside) == pytest.approx(0.5)
 
@@ -117,6 +117,7 @@ def _result(steps=10, error=None, loss=1.0, **more):
             "the basis limits it, whose own error is 1.5%",
         ),
         (_result(error=0.02, loss=1e-6, fresh=0.02), {"lift": 0.4}, True, True, "functions limit it .* right to 0.1%"),
+        (_result(error=0.02, loss=1e-6, fresh=0.005), {"lift": 0.4}, True, True, "solutions are learned to 0.5%"),
         (_result(), {}, True, True, "its error is not known"),
         (_result(), {"floor": 0.3}, False, True, "its discretisation alone is off by 30%"),
     ],

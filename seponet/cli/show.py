@@ -104,7 +104,9 @@ def _inspect(folder: RunFolder) -> dict[str, Any]:
         if found is not None:
             calibration = describe_calibration(found)
     steps = config.get("train", {}).get("steps")
-    stepped = steps is None or report.get("steps", 0) >= steps
+    # A run under a budget has a length once that is known, and a tolerance may end one before its last step.
+    steps = report.get("length") if steps == "auto" else steps
+    stepped = report.get("end") in ("complete", "tolerance") or steps is None or report.get("steps", 0) >= steps
     state = f"stopped after {last.get('step', 0)} of {steps} steps"
     if trained and stepped:
         state = "stopped in the polish" if report.get("interrupted", False) else "complete"

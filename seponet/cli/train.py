@@ -45,8 +45,8 @@ def train_command(arguments: Namespace) -> int:
         raise ValueError(f"stopped by a signal after step {trained.steps}; {go_on}")
     if trained is not None and trained.end == "budget":
         logger.warning("the budget ended after step %d, before the last; %s", trained.steps, go_on)
-    if not verdict.trained:
-        logger.error("nothing was learned: %s", verdict.reason)
+    if trained is not None and not trained.steps:
+        write_line(f"The run is in {out}")
         return NOT_REACHED
     if arguments.functions > 0:
         show_report(outcome.operator, outcome.report)

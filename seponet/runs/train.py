@@ -63,7 +63,8 @@ def train(
     operator = seponet.train(MyPDE(), tolerance=1e-3, budget="5min")
     ```
 
-    A training that is no better than none is an error, `NotTrained`, which has the operator.
+    A training without a step, or one whose length was left to the library and which is no better than none, is an
+    error: `NotTrained`, which has the operator.
 
     **Arguments:**
 
@@ -100,7 +101,9 @@ def train(
         figures=figures,
         quiet=quiet,
     )
-    if not outcome.verdict.trained:
+    # Whoever names a number of steps may want just these; the warning has been given.
+    steps = 0 if outcome.trained is None else outcome.trained.steps
+    if not outcome.verdict.trained and (not steps or config.recipe.train.steps == "auto"):
         raise NotTrained(outcome.verdict.reason, outcome.operator)
     return outcome.operator
 
@@ -153,14 +156,14 @@ def run(
         remember_code(config.problem)
         if out is None:
             operator, trained, verdict = _train(config, None, False, seconds, data, quiet)
-            return Outcome(_calibrated(operator, calibration if verdict.trained else 0)[0], trained, verdict)
+            return Outcome(_calibrated(operator, calibration)[0], trained, verdict)
         folder = RunFolder(out)
         folder.check_free(resume=resume, overwrite=overwrite)
         with folder.lock():
             folder.remove_leftovers()
             operator, trained, verdict = _train(config, folder, resume, seconds, data, quiet)
-            if not verdict.trained or (trained is not None and trained.end == "interrupt"):
-                # Whoever interrupts a run wants it to end; and of one that learned nothing there is nothing to show.
+            if trained is not None and (trained.end == "interrupt" or not trained.steps):
+                # Whoever interrupts a run wants it to end; and of one without a step there is nothing to show.
                 return Outcome(operator, trained, verdict, folder.read_report())
             if operator.calibration is None and calibration > 0:
                 operator, told = _calibrated(operator, calibration)
@@ -178,7 +181,7 @@ def _train(
     began = time.perf_counter()
     config, floor = _resolved(config)
     if folder is not None and resume:
-        _check_same(folder, config)
+        config = _same(folder, config)
     # A run that was killed before its first checkpoint begins anew.
     resume = folder is not None and resume and folder.resumable
     with precision_of(config.recipe):
@@ -263,15 +266,21 @@ def _complete(folder: RunFolder) -> bool:
     return folder.operator.exists() and "verdict" in report and not report.get("interrupted", True)
 
 
-def _check_same(folder: RunFolder, config: RunConfig) -> None:
-    """A run goes on with its own configuration only: its checkpoints fit no other."""
+def _same(folder: RunFolder, config: RunConfig) -> RunConfig:
+    """A run goes on with its own configuration only: its checkpoints fit no other. It may have had a budget before."""
     text = folder.read_config()
-    differences = config.differences(text, str(folder.config)) if text is not None else []
+    if text is None:
+        return config
+    timed = replace(config, recipe=config.recipe.timed())
+    if not timed.differences(text, str(folder.config)):
+        return timed
+    differences = config.differences(text, str(folder.config))
     if differences:
         raise ValueError(
             f"the run in {folder.path} has {'; '.join(differences)}: resume it as it is (seponet train --resume --out "
             f"{folder.path}), or replace it (overwrite)"
         )
+    return config
 
 
 def _check_plan(step: AbstractStep) -> None:

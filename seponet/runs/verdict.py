@@ -90,12 +90,18 @@ def _unknown(floor: float | None) -> Verdict:
 def _limit(result: TrainingResult, floor: float | None) -> str:
     """What the error is made of, and what would lower it."""
     error = result.error or math.inf
+    last = result.history[-1] if result.history else {}
+    fresh = last.get("fresh")
+    if fresh is not None and fresh < 0.5 * error:
+        return (
+            f"the basis limits it, in which solutions are learned to {percent(fresh)}: ask for a smaller tolerance, or "
+            "set model.rank"
+        )
     if floor is not None and floor > 0.5 * error:
         return (
             f"the basis limits it, whose own error is {percent(floor)}: ask for a smaller tolerance, or set model.rank"
         )
-    last = result.history[-1] if result.history else {}
-    if "fresh" in last and (fitted := math.sqrt(max(last["loss"], 0.0))) < 0.5 * error:
+    if fresh is not None and (fitted := math.sqrt(max(last["loss"], 0.0))) < 0.5 * error:
         return (
             f"functions limit it (those that were fitted are right to {percent(fitted)}): a longer budget solves more "
             "of them"
