@@ -11,6 +11,7 @@ from typing import Any
 
 from results import RESULTS
 from tables import seconds
+from zoo_tables import trained_table
 
 from seponet.problems.published import FIGURES, NAVIER_STOKES_LONG
 
@@ -174,7 +175,7 @@ def zoo() -> list[str]:
             f"{row['reached']} of {row['functions']}",
         ]
         lines.append(f"| {' | '.join(shown)} |")
-    return lines
+    return lines + trained_table(stored, _percent, {row["problem"]: row["true_mean"] for row in rows})
 
 
 def rendered() -> str:
