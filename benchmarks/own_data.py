@@ -2,9 +2,9 @@
 
     seponet bench own_data
 
-Burgers' equation with 500 initial states as data (`Sampled`), the general recipe `quick`, once with functions drawn from
-a distribution fitted to them (the default), once with the given ones alone. Errors are those on given states and on new
-ones of the space that they came from, 100 of each, against the converged reference.
+Burgers' equation with 500 initial states as data (`Sampled`), the general recipe `quick`, once with functions drawn
+from a distribution fitted to them (the default), once with given ones alone. Errors are those on given states and on
+new ones of the space that they came from, 100 of each, against the converged reference.
 """
 
 import jax

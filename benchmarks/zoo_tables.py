@@ -31,7 +31,7 @@ def trained_table(
     silent = sum(row["success"] and row["relative_l2_mean"] > 0.1 for row in every)
     lines = [
         "",
-        "The same PDEs, learned: the general recipes as they are (`seponet bench zoo --train --recipe quick`), one seed,",
+        "The same PDEs, learned: general recipes as they are (`seponet bench zoo --train --recipe quick`), one seed,",
         "one core, 100 unseen functions against independent references. With `quick` the mean error is at most 1% on "
         f"{good} and at",
         f"most 5% on {fair} of {len(rows['quick'])}; of the runs with an error above 10%, {silent} ended as a success. "
