@@ -75,6 +75,30 @@ def test_an_answer_that_is_not_finite_is_an_error(decay):
     broken = Operator(jax.tree.map(lambda x: x * np.nan if jax.numpy.issubdtype(x.dtype, float) else x, decay.model))
     with pytest.raises(ValueError, match="the prediction of s is not finite for 1 of 1 functions"):
         broken.predict(1.0, t=0.5)
+    with pytest.raises(ValueError, match="the prediction of s is not finite for 2 of 2 functions"):
+        broken.evaluate(np.array([1.0, 1.0]), t=0.5)
+    # A program that is being traced has no values to look at.
+    assert np.isnan(jax.jit(lambda u: broken.evaluate(u, t=0.5))(1.0))
+    # The other ways to an answer: refined coefficients, and the state after some windows.
+    refined = decay.refine(1.0)
+    refined.coefficients = refined.coefficients * np.nan
+    with pytest.raises(ValueError, match="the prediction of s is not finite"):
+        refined.predict(t=0.5)
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (np.array(np.nan), "must be finite; got nan"),
+        (np.array([1.0, np.inf]), "must be finite; got inf in function 1"),
+        (np.datetime64("2020-01-01"), "must be an array of numbers; got the type datetime64"),
+        (np.array("1.0"), "must be an array of numbers; got the type <U3"),
+        (np.ma.masked_array([1.0, 2.0], [True, False]), "has masked values; fill them first"),
+    ],
+)
+def test_evaluate_refuses_what_predict_refuses(decay, value, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        decay.evaluate(value, t=0.5)
 
 
 def test_grids_and_derivatives_that_can_not_be_are_refused(decay):
@@ -124,11 +148,66 @@ class Logarithm(Problem):
         return s_t + jax.numpy.log(s)
 
 
-def test_an_equation_without_a_value_is_named_and_not_the_learning_rate():
-    changes: dict[str, Any] = {f"model.{key}": value for key, value in SMALL.items()}
-    changes |= {"model.exact": "all", "train.steps": 5, "train.sampling.points": 4, "train.optimizer.name": "adam"}
-    with pytest.raises(Diverged, match=r"`equation` of Logarithm is not finite at step 0, whatever the learning rate"):
-        train_model(Logarithm(), Recipe().changed({**changes, "train.loss.normalise": False}), quiet=True)
+class Root(Problem):
+    """Has a value where s is negative, but no derivative."""
+
+    domain = Domain(t=(0, 1))
+    conditions = [Value({"t": 0}, equals=-1.0)]
+
+    def equation(self, s, s_t):
+        return s_t + jax.numpy.sqrt(jax.numpy.maximum(s, 0.0))
+
+
+class Drawn(Problem):
+    """Has no value for one in a few hundred of its inputs."""
+
+    domain = Domain(t=(0, 1))
+    inputs = {"u": Scalar(-0.02, 1.0)}
+    conditions = [Value({"t": 0}, equals=1.0)]
+
+    def equation(self, s_t, u):
+        return s_t + jax.numpy.log(u)
+
+
+BRIEF: dict[str, Any] = {f"model.{key}": value for key, value in SMALL.items()}
+BRIEF |= {"model.exact": "all", "train.steps": 40, "train.sampling.points": 4, "train.optimizer.name": "adam"}
+BRIEF |= {"train.loss.normalise": False, "train.functions": 2}
+
+
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (
+            Logarithm,
+            r"Logarithm .* at step 0, whatever the learning rate \(`equation` has no value at t = 0\.\d+, s = -",
+        ),
+        (Logarithm, r": `log` of -\d\S* is no number, for function 0 of the batch\): keep the formula away"),
+        (Root, r"the derivative of `equation` has no value at t = 0\.\d+, s = -.*: `div` of 0\.5 and 0 is no number"),
+        (Drawn, r"whatever the learning rate \(`equation` has no value at t = .*, u = -0\.0\d+: `log` of -0\.0"),
+    ],
+)
+def test_an_equation_without_a_value_is_named_with_a_point_and_not_the_learning_rate(problem, sentence):
+    with pytest.raises(Diverged, match=sentence):
+        train_model(problem(), Recipe().changed(BRIEF), quiet=True)
+
+
+class Squared(Problem):
+    """Without exact conditions the lift is zero, where the equation has no value."""
+
+    shift: float = 0.0
+    domain = Domain(t=(0, 1))
+    conditions = [Value({"t": 0}, equals=1.0)]
+
+    def equation(self, s, s_t):
+        return s_t + jax.numpy.log(s**2 - self.shift)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e-30])
+def test_a_lift_without_a_value_is_told_from_an_equation(shift):
+    """Functions are scaled by the residual of the lift; an infinite one would scale all of the loss to zero."""
+    changes = {**BRIEF, "model.exact": (), "train.loss.normalise": True}
+    with pytest.raises(Diverged, match=r"of the lift alone, without the network, has no value at .*normalise = false"):
+        train_model(Squared(shift), Recipe().changed(changes), quiet=True)
 
 
 @pytest.mark.parametrize(

@@ -83,16 +83,14 @@ class CompiledEvaluator:
         """The fields for one or many functions, given as for `Operator.predict`."""
         with in_precision_of(self.model):
             inputs, count = read_inputs(self.model.problem, sensors_of(self.model.problem, self.model.sensors), u)
-            values = self.compute(inputs, count or 1)
-            for symbol, value in zip(self.symbols, values, strict=True):
-                check_finite(str(symbol), value)
-            return self.label(values, count)
+            return self.label(self.compute(inputs, count or 1), count)
 
     def evaluate(self, values: Any = None) -> Any:
         """The fields for values at the sensors: a pure function, which may be compiled and differentiated.
 
         `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs to such arrays.
-        The result is an array, or a dictionary of them if there are several symbols.
+        The result is an array, or a dictionary of them if there are several symbols; outside of a program that is being
+        traced, one that is not finite is a `ValueError`.
         """
         if self.model is not self._traceable.model:
             return self._traceable.evaluate(values)
@@ -102,6 +100,9 @@ class CompiledEvaluator:
         if set(sensor_values) != {name for name, _ in self.model.sensors}:
             sensor_values = self.model.encode(inputs)
         fields = self._values(self._arrays, self.model.coefficients(sensor_values), inputs, self._table, None)
+        for symbol, value in zip(self.symbols, fields, strict=True):
+            if not isinstance(value, Tracer):
+                check_finite(str(symbol), np.asarray(value))
         fields = {str(symbol): value if many else value[0] for symbol, value in zip(self.symbols, fields, strict=True)}
         fields = {name: value.reshape(self._kept(value)) for name, value in fields.items()}
         return fields if len(fields) > 1 else next(iter(fields.values()))
@@ -142,7 +143,10 @@ class CompiledEvaluator:
         return results
 
     def label(self, values: Sequence[np.ndarray], count: int | None) -> xr.DataArray | xr.Dataset:
-        """The values of every symbol with names and coordinates; without the functions' axis if `count` is None."""
+        """The values of every symbol with names and coordinates; without the functions' axis if `count` is None.
+
+        Every answer comes this way, so here it is seen to be one: values that are not finite are a `ValueError`.
+        """
         function = () if count is None else ("function",)
         if isinstance(self.where, Points):
             dims, axes = (*function, "point"), "point"
@@ -152,6 +156,7 @@ class CompiledEvaluator:
         coords = {name: (axes or name, c) if c.ndim else c for name, c in self.coordinates.items()}
         arrays: dict[str, xr.DataArray] = {}
         for symbol, value in zip(self.symbols, values, strict=True):
+            check_finite(str(symbol), value)
             value = value if count is not None else value[0]
             arrays[str(symbol)] = xr.DataArray(value.reshape(self._kept(value)), coords, dims, name=str(symbol))
         return xr.Dataset(arrays) if len(arrays) > 1 else next(iter(arrays.values()))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ..calculus.model import FixedCoefficients
+from ..calculus.undefined import Undefined, find_undefined
 from ..losses.pointwise import Losses, lift_losses, physics_loss
 from ..losses.spectral import SpectralResidual
 from ..losses.supervised import Data
@@ -75,6 +76,10 @@ class TrainStep(AbstractStep):
     def compile(self) -> Any:
         return self._compiled.lower(self.start(), jnp.asarray(1)).compile()  # pyright: ignore[reportFunctionMemberAccess]
 
+    def find_undefined(self, state: TrainState) -> Undefined | None:
+        batch = self.batch(state)
+        return find_undefined(self.model(state), batch.inputs, batch.collocation, batch.scale.shape[0])
+
     def batch(self, state: TrainState) -> Batch:
         """The functions and points that a step uses."""
         key = jax.random.fold_in(self.key, state.step // self.config.sampling.resample)
@@ -97,8 +102,10 @@ class TrainStep(AbstractStep):
         else:
             table = self.galerkin.table(model, inputs, collocation, None, functions)
         losses = jnp.sum(self.term_weights[:, None] * table, axis=0)
-        # A thousandth of the mean keeps functions whose lift already solves the equations from ruling the step.
-        return Batch(inputs, sensor_values, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30), rows)
+        # A thousandth of the mean keeps functions whose lift already solves the equations from ruling the step; an
+        # infinite residual would scale the loss to nothing.
+        scale = jnp.where(jnp.isfinite(losses), 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30), jnp.nan)
+        return Batch(inputs, sensor_values, collocation, scale, rows)
 
     def loss(self, parameters: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, tuple[Losses, Array]]:
         """The weighted sum over terms, averaged over functions, plus that of supervised pairs.
