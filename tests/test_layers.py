@@ -18,6 +18,7 @@ LAYERS = (
     "_lock",
     "_machine",
     "_precision",
+    "_program",
     "frozen",
     "export",
     "derivatives",

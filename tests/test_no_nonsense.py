@@ -1,6 +1,8 @@
 """No silent nonsense: what is no input, no grid, no setting or no answer is one sentence."""
 
+import gc
 import logging
+import weakref
 from typing import Any
 
 import jax
@@ -16,7 +18,9 @@ from seponet.operator import operator as operators
 from seponet.operator.operator import Operator
 from seponet.problems import Heat
 from seponet.runs.problems import make_problem
-from seponet.training.loop import Diverged, train_model
+from seponet.training.lbfgs import Polish
+from seponet.training.loop import Diverged, prepare, train_model
+from seponet.training.ranks import choose_ranks
 from seponet.training.recipe import Recipe
 
 SMALL: dict[str, Any] = {"rank": 2, "trunk_width": 3, "trunk_depth": 1, "branch_width": 3, "branch_depth": 1}
@@ -121,6 +125,24 @@ def test_the_programs_of_grids_that_are_not_used_any_more_are_dropped(decay, mon
         counts.append(len(client.live_executables()))
     # Every second grid drops what was compiled, so there are never more than after the first few.
     assert max(counts[6:]) <= max(counts[:4])
+
+
+def test_trainings_and_operators_are_forgotten_with_their_programs():
+    """Nothing in the process keeps them: neither a table of compiled functions nor what these have closed over."""
+    client, counts = jax.devices()[0].client, []
+    for seed in range(4):
+        step = prepare(Decay(), Recipe().changed({**BRIEF, "train.polish": 1}), seed)
+        state, _ = step.run(step.start(), 1)
+        polish = Polish(step, state)
+        polish.best(polish.run(polish.start(), 1))
+        operator = Operator(step.model(state))
+        operator.residual(1.0)
+        gone = [weakref.ref(thing) for thing in (step, polish, operator)]
+        del step, state, polish, operator
+        gc.collect()
+        assert [reference() for reference in gone] == [None, None, None]
+        counts.append(len(client.live_executables()))
+    assert counts[3] <= counts[1]
 
 
 def test_files_that_are_not_what_they_are_called(tmp_path, monkeypatch):
@@ -251,6 +273,27 @@ def test_constants_are_finite_numbers(value):
         make_problem(Decay, {"rate": value})
 
 
+def test_constants_of_a_problem_are_finite_however_it_is_made():
+    for value in (np.nan, np.inf, np.float64(-np.inf)):
+        with pytest.raises(ValueError, match="Decay: the constant rate must be finite; got"):
+            Decay(rate=value)
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (lambda self, s, s_t: (s > s_t).astype(int), "a real number that is differentiated, but it returned int"),
+        (lambda self, s, s_t: s > s_t, "a real number that is differentiated, but it returned bool"),
+        (lambda self, s, s_t: s_t + 1j * s, "must be real, but it returned complex numbers"),
+        (lambda self, s, s_t: s_t + jax.numpy.cumsum(s, axis=1), "must be elementwise, but it has a cumulative sum"),
+        (lambda self, s, s_t: s_t + s - jax.numpy.mean(s), "must be elementwise, but it has a sum or mean"),
+    ],
+)
+def test_equations_that_are_none_are_refused_at_definition(body, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        type("Wrong", (Decay,), {"equation": body, "__module__": __name__})
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -270,3 +313,8 @@ def test_flags_that_mean_nothing_are_wrong_calls(arguments, capsys):
         parse(arguments)
     assert end.value.code == 2
     assert "error: argument" in capsys.readouterr().err
+
+
+def test_a_discretisation_that_can_not_begin_says_where_the_equation_has_no_value():
+    with pytest.raises(ValueError, match=r"starts from the lift, where `equation` has no value at .*`log` of -1 is"):
+        choose_ranks(Logarithm())

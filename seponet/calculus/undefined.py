@@ -18,6 +18,9 @@ from .collocation import Collocation
 from .evaluate import evaluate
 from .model import Model
 
+NO_VALUE = "has no value at"
+"""By which a sentence is known that says so."""
+
 
 @dataclass(frozen=True)
 class Undefined:
@@ -45,7 +48,7 @@ class Undefined:
         of = " of the lift alone, without the network," if self.lift else ""
         where = ", ".join(f"{name} = {value:.4g}" for name, value in (*self.point.items(), *self.values.items()))
         why = f": {self.operation}" if self.operation else ""
-        return f"{what}{of} has no value at {where}{why}"
+        return f"{what}{of} {NO_VALUE} {where}{why}"
 
 
 def find_undefined(

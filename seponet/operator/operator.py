@@ -14,6 +14,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from .._precision import in_precision_of, is_double
+from .._program import OwnProgram
 from ..calculus.collocation import Nodes, make_collocation
 from ..equations.problem import Problem
 from ..functions import Functions
@@ -82,7 +83,7 @@ class Operator:
             network = eqx.combine(arrays, static)
             return network.coefficients(network.encode(inputs))
 
-        @eqx.filter_jit
+        @OwnProgram
         def losses(arrays: Any, inputs: Any, nodes: Nodes, slab: int, count: int) -> Array:
             network, ones = eqx.combine(arrays, static), jnp.ones((len(self.term_names), count))
             return physics_loss(network, inputs, make_collocation(network, nodes), ones, slab).table

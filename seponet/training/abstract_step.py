@@ -48,7 +48,7 @@ class AbstractStep(abc.ABC):
 
     def memory(self) -> int:
         """Bytes that a step needs besides its state, as the compiler says: asking compiles it, a matter of seconds."""
-        return self.compile().compiled.memory_analysis().temp_size_in_bytes
+        return self.compile().memory_analysis().temp_size_in_bytes
 
     def find_undefined(self, state: TrainState) -> Undefined | None:
         """Where an equation has no value in the step from a state, as far as this kind of step can tell."""

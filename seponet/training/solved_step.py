@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from .._program import OwnProgram
 from ..discretise.correction import Corrector, make_corrector
 from ..losses.tested import discretisation_of, nodes_of
 from ..nn.model import OperatorNetwork
@@ -53,7 +54,7 @@ class SolvedStep(AbstractStep):
             tolerance=targets.tolerance,
         )
         # The preconditioner is an argument of the program: as a constant of it, it would be compiled in.
-        self._compiled = eqx.filter_jit(self._run)
+        self._compiled = OwnProgram(self._run)
 
     def start(self) -> TrainState:
         shapes = eqx.filter_eval_shape(self._solve, self.trained, jnp.asarray(0), self.corrector)
@@ -73,7 +74,7 @@ class SolvedStep(AbstractStep):
         return self._compiled(state, jnp.asarray(steps), self.corrector)
 
     def compile(self) -> Any:
-        return self._compiled.lower(self.start(), jnp.asarray(1), self.corrector).compile()  # pyright: ignore[reportFunctionMemberAccess]
+        return self._compiled.compile(self.start(), jnp.asarray(1), self.corrector)
 
     @property
     def _functions(self) -> int:

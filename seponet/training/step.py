@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from .._program import OwnProgram
 from ..calculus.model import FixedCoefficients
 from ..calculus.undefined import Undefined, find_undefined
 from ..losses.pointwise import Losses, lift_losses, physics_loss
@@ -53,8 +54,7 @@ class TrainStep(AbstractStep):
         self.nodes = self.sampler.draw(key, self.sampler.density()) if fixed else None
         if config.rollout.windows > 1:
             self.problem.time_axis()
-        # Compiled for this object, and forgotten with it.
-        self._compiled = eqx.filter_jit(self._run)
+        self._compiled = OwnProgram(self._run)
 
     def start(self) -> TrainState:
         rollout, pool = self.config.rollout, None
@@ -74,7 +74,7 @@ class TrainStep(AbstractStep):
         return self._compiled(state, jnp.asarray(steps))
 
     def compile(self) -> Any:
-        return self._compiled.lower(self.start(), jnp.asarray(1)).compile()  # pyright: ignore[reportFunctionMemberAccess]
+        return self._compiled.compile(self.start(), jnp.asarray(1))
 
     def find_undefined(self, state: TrainState) -> Undefined | None:
         batch = self.batch(state)
