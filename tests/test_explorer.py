@@ -307,6 +307,8 @@ def test_a_gallery_links_its_pages(browser: Any, operators: Any, tmp_path: Path)
     index = write_gallery({"runs/pendulum": operators["pendulum"][0]}, tmp_path / "gallery")
     page = browser.new_page()
     page.goto(index.as_uri())
+    assert page.get_attribute("img", "alt") == "An input and its solution: Pendulum"
+    assert page.evaluate("document.querySelector('img').naturalWidth") > 100
     page.click("text=Pendulum")
     page.wait_for_function("window.explorer")
     assert page.url.partition("#")[0].endswith("gallery/pendulum.html")

@@ -25,6 +25,7 @@ def test_wrong_flags_and_settings(numbers):
 
 def test_wrong_arguments(numbers):
     check(calls.call_operator(numbers, 12), 6)
+    check(calls.call_methods(numbers, 60), 60)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -17,6 +17,7 @@ LAYERS = (
     "_files",
     "_lock",
     "_machine",
+    "_numbers",
     "_precision",
     "_program",
     "frozen",

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from seponet import Domain, Problem, Value, nn
+from seponet import Domain, Problem, Value, nn, train
+from seponet.cli.export import export_command
 from seponet.cli.files import grid_points, read_input, write_fields
 from seponet.cli.parser import parse
 from seponet.functions import Scalar
@@ -303,6 +304,13 @@ def test_equations_that_are_none_are_refused_at_definition(body, sentence):
         ("train", "heat", "--functions", "9" * 30),
         ("train", "heat", "--budget", "nan"),
         ("train", "heat", "--budget", "-5s"),
+        ("train", "heat", "--budget", "9" * 40),
+        ("train", "heat", "--calibration", "-1"),
+        ("train", "heat", "--seed=--"),
+        ("predict", "run", "--output", "s.nc", "--grid=--"),
+        ("predict", "run", "--output=--"),
+        ("predict", "run", "--output", "s.nc", "--grid", "t=3,t=4"),
+        ("predict", "run", "--output", "s.nc", "--grid", "t=" + "9" * 30),
         ("evaluate", "run", "--functions", "0"),
         ("solve", "heat", "--output", "s.nc", "--tolerance", "nan"),
         ("solve", "heat", "--output", "s.nc", "--tolerance", "-1"),
@@ -312,7 +320,35 @@ def test_flags_that_mean_nothing_are_wrong_calls(arguments, capsys):
     with pytest.raises(SystemExit) as end:
         parse(arguments)
     assert end.value.code == 2
-    assert "error: argument" in capsys.readouterr().err
+    assert ": error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("seed", 2**63), ("seed", True), ("functions", -1), ("functions", True), ("calibration", -1), ("budget", np.nan)],
+)
+def test_arguments_of_train_that_mean_nothing_are_refused(argument, value):
+    with pytest.raises(ValueError, match=f"^{argument}.* must be a (whole )?number between"):
+        train(Decay, **{argument: value}, quiet=True)
+
+
+def test_a_page_that_can_not_be_written_is_named(decay, tmp_path, monkeypatch):
+    decay.save(tmp_path / "run")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("seponet.export.html.write_text", full)
+    arguments = parse(["export", str(tmp_path / "run"), str(tmp_path / "s.html"), "--problem", f"{__file__}:Decay"])
+    with pytest.raises(ValueError, match=r"s.html can't be written \(No space left on device\): make room"):
+        export_command(arguments)
+
+
+def test_dates_are_no_coordinates(decay):
+    with pytest.raises(ValueError, match="the coordinate 't' must be numbers; got datetime64"):
+        decay.predict(1.0, t=np.datetime64(0, "s"))
+    with pytest.raises(ValueError, match="the coordinate 't' must be numbers; got datetime64"):
+        decay.advance(1.0, t=np.datetime64(0, "s"))
 
 
 def test_a_discretisation_that_can_not_begin_says_where_the_equation_has_no_value():

@@ -45,7 +45,11 @@ def explore_command(arguments: Namespace) -> int:
 
 def _export(operator: Operator, path: Path, arguments: Namespace) -> None:
     points = {n: p for n, p in grid_points(operator.problem, arguments.grid).items() if n in arguments.grid}
-    operator.export(path, **points)
+    try:
+        operator.export(path, **points)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ValueError(f"{path} can't be written ({reason}): make room, or choose another place") from None
     write_line(f"{path}: {path.stat().st_size / 1e6:.2g} MB")
 
 

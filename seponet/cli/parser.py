@@ -1,6 +1,8 @@
 """The commands and their options."""
 
 import argparse
+import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +15,11 @@ PROBLEM = "a name (see `seponet list`), or path/to/file.py:ClassName"
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The arguments of a command; a wrong call ends the process with code 2."""
     parser = make_parser()
+    argv = sys.argv[1:] if argv is None else argv
+    for word in argv:
+        # Python's parser takes this for an option with an empty list.
+        if re.fullmatch(r"--[^=]+=--", word):
+            parser.error(f"{word.removesuffix('=--')} needs a value; got '--'")
     arguments = parser.parse_args(argv)
     if arguments.command == "train":
         mistake = _mistake_in_train(arguments)

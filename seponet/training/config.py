@@ -135,6 +135,8 @@ class TargetsConfig:
 
     def __post_init__(self) -> None:
         _at_least_one("train.targets", self, "renew", "newton", "iterations")
+        if not 0 < self.tolerance < 1:
+            raise ValueError(f"train.targets.tolerance must be a part between 0 and 1; got {self.tolerance}")
 
 
 @dataclass(frozen=True)

@@ -38,18 +38,19 @@ def campaign(folder: Path, numbers: random.Random, began: float, seconds: float)
         return began + part * seconds
 
     tallies = [
-        kills.kill_runs(folder, numbers, 30, until(0.3)),
-        memory.many_grids(60, until(0.4)),
-        calls.call_flags(numbers, 10_000, until(0.45)),
-        calls.call_settings(numbers, 10_000, until(0.5)),
-        calls.call_operator(numbers, 10_000, until(0.6)),
-        flips.flip_operators(folder, numbers, 300, until(0.68)),
-        flips.flip_checkpoints(folder, numbers, 300, until(0.72)),
-        flips.flip_testsets(folder / "cache" / "testsets", numbers, 150, until(0.8)),
+        kills.kill_runs(folder, numbers, 30, until(0.45)),
+        memory.many_grids(60, until(0.6)),
+        calls.call_flags(numbers, 10_000, until(0.63)),
+        calls.call_settings(numbers, 10_000, until(0.66)),
+        calls.call_operator(numbers, 10_000, until(0.74)),
+        calls.call_methods(numbers, 10_000, until(0.77)),
+        flips.flip_operators(folder, numbers, 300, until(0.8)),
+        flips.flip_checkpoints(folder, numbers, 300, until(0.83)),
+        flips.flip_testsets(folder / "cache" / "testsets", numbers, 150, until(0.88)),
     ]
     run = folder / "whole"
     if run.exists():
-        tallies.append(flips.flip_runs(run, folder, numbers, 300, until(0.88)))
+        tallies.append(flips.flip_runs(run, folder, numbers, 300, until(0.92)))
         tallies.append(calls.call_commands(run, folder, numbers, 10_000, until(0.97)))
     return tallies
 

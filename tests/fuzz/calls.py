@@ -58,6 +58,28 @@ ARRAYS: tuple[Any, ...] = (
     *(np.array([None] * 8), np.zeros(8, "m8[s]"), {"u": {"u": 1}}, np.float64(3), np.full(8, 1e308)),
 )
 
+ODD: tuple[Any, ...] = (
+    *(
+        -1,
+        0,
+        10**21,
+        1.5,
+        -(10.0**300),
+        float("nan"),
+        float("inf"),
+        "",
+        "a",
+        "\x00",
+        b"a",
+        [],
+        ["a", 1],
+        {},
+        {"t": None},
+    ),
+    *(1j, np.array([1, 2]), np.array("a"), object(), np.datetime64("2020"), len),
+)
+"""Values that no argument has."""
+
 POINTS: tuple[Any, ...] = (
     *(
         "a",
@@ -103,6 +125,7 @@ def call_operator(numbers: random.Random, times: int, until: float = math.inf) -
     cases = [({"u": value}, where) for value in ARRAYS]
     cases += [({"u": right}, {**where, axis: value}) for axis in ("t", "x") for value in POINTS]
     cases += [({"u": right}, {**where, "derivative": d}) for d in ("s_" + "x" * 40, "u", "", "s_q", ("s", "s_x_x"))]
+    cases += [({"u": right}, {**where, name: v}) for name in ("derivative", "field", "memory") for v in ODD]
     for given, coordinates in numbers.sample(cases, min(times, len(cases))):
         if time.monotonic() > until:
             break
@@ -143,6 +166,39 @@ def flags_of(command: str) -> list[str]:
     (commands,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
     actions = commands.choices[command]._actions
     return [a.option_strings[-1] for a in actions if a.option_strings and a.nargs != 0]
+
+
+def call_methods(numbers: random.Random, times: int, until: float = math.inf) -> Tally:
+    """The other methods of an operator with every nonsense for their own arguments: a sentence."""
+    tally = Tally("arguments of other methods")
+    operator = Operator(nn.build(Heat(), key=jax.random.key(0), sensors=8, **SMALL))
+    u = np.sin(np.pi * np.linspace(0, 1, 8))
+    calls = {
+        "residual(nodes)": lambda v: operator.residual(u, nodes=v),
+        "residual(nodes by axis)": lambda v: operator.residual(u, nodes={"t": v, "x": v}),
+        "refine(steps)": lambda v: operator.refine(u, v),
+        "refine(method)": lambda v: operator.refine(u, method=v),
+        "refine(weights)": lambda v: operator.refine(u, weights={"equation": v}),
+        "solve(rtol)": lambda v: operator.solve(u, v, t=0.5, x=0.5),
+        "error(level)": lambda v: operator.error(u, level=v),
+        "advance(t)": lambda v: operator.advance(u, t=v, x=0.5),
+        "basis": operator.basis,
+        "calibrate": operator.calibrate,
+        "evaluate": lambda v: operator.evaluate(v, t=0.5, x=0.5),
+    }
+    # What is a right value of one of them by chance is left out.
+    right = {"refine(steps)": ("0",), "refine(weights)": ("0", "1.5"), "advance(t)": ("0", "1.5", "array([1, 2])")}
+    cases = [(name, value) for name in calls for value in ODD if repr(value) not in right.get(name, ())]
+    for name, value in numbers.sample(cases, min(times, len(cases))):
+        if time.monotonic() > until:
+            break
+
+        def attempt(name: str = name, value: Any = value) -> str:
+            calls[name](value)
+            return "accepted"
+
+        tally.count(outcome(attempt), f"{name} with {value!r:.40}")
+    return tally
 
 
 def call_flags(numbers: random.Random, times: int, until: float = math.inf) -> Tally:
