@@ -6,11 +6,16 @@ LOWEST := .venv-lowest
 PYTEST := $(VENV)/bin/pytest -n 2 --dist worksteal
 SEED ?= $(shell date +%s)
 
-.PHONY: demo fuzz test test-fast test-random test-variants test-lowest lint types pytest format clean
+.PHONY: demo fuzz gallery test test-fast test-random test-variants test-lowest lint types pytest format clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/seponet train burgers --recipe quick --out runs/demo --overwrite
 	$(VENV)/bin/seponet explore runs/demo --no-open
+
+# Explorer pages of the six problems, for the docs: trained first (a few minutes each), unless `runs` has them.
+GALLERY := heat diffusion_reaction advection burgers nonlinear_diffusion navier_stokes
+gallery: $(INSTALLED)
+	$(VENV)/bin/seponet explore $(GALLERY) --out docs/gallery --no-open
 
 test: lint types pytest
 

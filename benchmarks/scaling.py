@@ -132,12 +132,11 @@ def measure(cell: Size) -> Mapping[str, Any]:
     before = peak_memory_bytes()
     stepper, cost = prepare(cell)
     state = stepper.start()
-    run = stepper.compile()
-    analysis = run.compiled.memory_analysis()
+    analysis = stepper.compile().memory_analysis()
 
     def steps(state: Any, count: int) -> tuple[Any, float]:
         began = time.perf_counter()
-        state, record = run(state, jnp.asarray(count))
+        state, record = stepper.run(state, jnp.asarray(count))
         jax.block_until_ready(record.loss)
         return state, (time.perf_counter() - began) / count
 

@@ -1,5 +1,7 @@
 """Files that are replaced whole or not at all: a reader finds the old one or the new one, whenever a writer stops."""
 
+import hashlib
+import json
 import os
 import signal
 import stat
@@ -16,6 +18,8 @@ HELD = (signal.SIGINT, signal.SIGTERM)
 
 LIMIT = 2**26
 """Bytes that a description, a configuration or a report may have: far more than any of ours."""
+
+DIGEST = "digest"
 
 
 def read_file(path: Path, limit: int = LIMIT) -> bytes:
@@ -61,6 +65,33 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     with replacing(path) as fresh:
         fresh.write_text(text, encoding="utf-8")
+
+
+def write_record(path: Path, entries: Mapping[str, Any]) -> None:
+    """Write entries as JSON for people and programs to read, with a digest of them as the last one."""
+    write_text(path, json.dumps({**entries, DIGEST: record_digest(entries)}, indent=1, allow_nan=False) + "\n")
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """What `write_record` wrote, without the digest; a `ValueError` if that is another one than the entries'.
+
+    Files of earlier versions have none, and are read as they are.
+    """
+    try:
+        entries = json.loads(read_text(path))
+        if not isinstance(entries, dict):
+            raise ValueError(f"it holds a {type(entries).__name__} instead of entries")
+        digest = entries.pop(DIGEST, None)
+        if digest is not None and digest != record_digest(entries):
+            raise ValueError("its digest is that of other entries")
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+    return entries
+
+
+def record_digest(entries: Mapping[str, Any]) -> str:
+    """Of what entries say, whatever their layout; short, since it guards against damage and not against people."""
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @contextmanager

@@ -13,13 +13,19 @@ def show_bytes(count: float) -> str:
 
 SECONDS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 
+LONGEST = 1e10
+"""Seconds of the longest duration: three hundred years."""
+
 
 def parse_duration(text: str) -> float:
     """Seconds from "90", "90s", "5min" or "1.5h"."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
     if match is None or match[2] not in SECONDS:
         raise ValueError(f"a duration is a number with s, min or h, for instance 5min; got {text!r}")
-    return float(match[1]) * SECONDS[match[2]]
+    seconds = float(match[1]) * SECONDS[match[2]]
+    if seconds > LONGEST:
+        raise ValueError(f"a duration is at most {LONGEST:g} s; got {text[:60]!r}")
+    return seconds
 
 
 def show_duration(seconds: float) -> str:

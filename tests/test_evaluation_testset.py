@@ -1,5 +1,10 @@
 """Test sets: made once, verified on load, never shared with training."""
 
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -93,6 +98,57 @@ def test_coordinates_and_attributes_are_digested_too(cache, caplog):
     caplog.clear()
     load_testset(Heat(), functions=2, points=POINTS)
     assert "damaged" not in caplog.text
+
+
+FILLING = """
+import sys, time
+from pathlib import Path
+import numpy as np
+import xarray as xr
+from seponet.evaluation.testset import load_testset
+from seponet.problems import Heat
+
+mine, other, write = Path(sys.argv[1]), Path(sys.argv[2]), xr.Dataset.to_netcdf
+
+def write_together(self, path, **options):
+    # Neither puts its file in place before both have written one.
+    write(self, path, **options)
+    mine.touch()
+    ends = time.monotonic() + 120
+    while not other.exists():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+xr.Dataset.to_netcdf = write_together
+points = {"t": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 7)}
+np.save(mine.with_suffix(".npy"), load_testset(Heat(), functions=3, points=points).solution("s"))
+"""
+
+
+def test_two_processes_that_fill_one_cold_cache_end_with_one_whole_file(cache, tmp_path, caplog):
+    root = str(Path(__file__).parents[1])
+    marks = [tmp_path / "first", tmp_path / "second"]
+    calls = [[sys.executable, "-W", "ignore", "-c", FILLING, *map(str, order)] for order in (marks, marks[::-1])]
+    both = [subprocess.Popen(call, env={**os.environ, "PYTHONPATH": root}) for call in calls]
+    assert [process.wait(300) for process in both] == [0, 0]
+    (file,) = cache.iterdir()
+    modified = file.stat().st_mtime_ns
+    kept = load_testset(Heat(), functions=3, points=POINTS).solution("s")
+    assert not caplog.text  # it is whole, so it is not made anew
+    assert file.stat().st_mtime_ns == modified
+    for mark in marks:
+        np.testing.assert_array_equal(np.load(mark.with_suffix(".npy")), kept)
+
+
+def test_what_a_killed_process_left_in_the_cache_goes_when_it_is_old(cache):
+    cache.mkdir()
+    old, new = cache / ".heat-test-0123456789abcdef-x1_y2.nc", cache / ".heat-test-0123456789abcdef-x1_y3.nc"
+    for path in (old, new):
+        path.write_text("half")
+    os.utime(old, (time.time() - 1e6, time.time() - 1e6))
+    load_testset(Heat(), functions=2, points=POINTS)
+    assert not old.exists()
+    assert new.exists()  # somebody may be writing it
 
 
 def test_a_cache_that_can_not_be_written_costs_no_result(tmp_path, monkeypatch, caplog):

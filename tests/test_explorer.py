@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from zoo import Brusselator, Pendulum, small
+from zoo import Brusselator, Pendulum, Plate, small
 
 import seponet
+from seponet.export.packing import pack, unpack
+from seponet.export.trace import trace
 from seponet.problems import Burgers, NonlinearDiffusion
 from seponet.runs.gallery import write_gallery
 
@@ -34,12 +36,14 @@ OPERATORS = {
     "burgers": lambda: small(Burgers(), **CLASSICAL, sensors=16),
     "brusselator": lambda: small(Brusselator(), decoder="tucker", trunk="mlp", exact=(), sensors=8),
     "pendulum": lambda: small(Pendulum(), decoder="tucker", trunk="mlp", exact=()),
+    "plate": lambda: small(Plate(), decoder="tucker", trunk="mlp", exact=(), sensors=8),
     "plane": lambda: small(NonlinearDiffusion(), decoder="tucker", trunk="mlp", exact=(), sensors=8),
 }
 GRIDS: dict[str, dict[str, Any]] = {
     "burgers": {"t": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 33)},
     "brusselator": {"t": np.linspace(0, 1, 4), "x": np.linspace(0, 1, 33)},
     "pendulum": {"t": np.linspace(0, 3, 31)},
+    "plate": {"x": np.linspace(0, 1, 9), "y": np.linspace(0, 1, 9)},
     "plane": {"t": np.linspace(0, 1, 3), "x": np.linspace(-1, 1, 33), "y": np.linspace(-1, 1, 33)},
 }
 
@@ -182,6 +186,34 @@ def test_the_time_slider_and_the_read_out(open_page: Any):
     shown.page.click("#play")
 
 
+def test_a_formula_is_set_as_people_print_it(open_page: Any):
+    shown = open_page("burgers")
+    set_ = "(() => { const p = document.createElement('p'); p.append(...typeset(TEXT)); return p.innerHTML; })()"
+    assert shown.ask(set_.replace("TEXT", "'s_t - nu s_xx + u ^ 2 - null = lam'")) == (
+        "s<sub>t</sub> − ν s<sub>xx</sub> + u<sup>2</sup> − null = λ"
+    )
+    assert "_" not in shown.page.text_content("#equation")
+
+
+def test_a_space_is_cut_in_its_middle_and_a_history_begins_at_its_end(open_page: Any):
+    shown = open_page("plate")
+    assert shown.page.text_content("#line-title").endswith("at y = 0.5")
+    assert shown.page.text_content("#map-title").endswith("(x, y)")
+    shown = open_page("burgers")
+    assert shown.page.text_content("#line-title") == "s at t = 1 (dashed: t = 0)"
+    assert open_page("plane").page.text_content("#map-title") == "s at t = 1"
+
+
+def test_the_page_reads_the_numbers_that_python_packed(open_page: Any):
+    shown, matrices = open_page("pendulum"), np.random.default_rng(0).normal(size=(2, 64, 64))
+    program = trace(lambda v: {"s": v["u"] @ matrices[0] + 1.5, "error": v["u"] @ matrices[1]}, {"u": (64,)})
+    packed = pack(program.described({"quantities": ["s"]}))
+    assert sorted(bits for _, _, bits in packed.ranges) == [5, 16]
+    given = [packed.ranges, list(packed.exact), list(packed.rounded)]
+    script = "([r, a, b]) => [...unpackNumbers(r, Uint8Array.from(a), Uint8Array.from(b))]"
+    np.testing.assert_array_equal(np.float32(shown.page.evaluate(script, given)), unpack(packed))
+
+
 def test_unusual_inputs_are_warned_of_and_pulled_back(open_page: Any):
     shown = open_page("burgers")
     assert shown.page.is_hidden("#warning")
@@ -275,9 +307,11 @@ def test_a_gallery_links_its_pages(browser: Any, operators: Any, tmp_path: Path)
     index = write_gallery({"runs/pendulum": operators["pendulum"][0]}, tmp_path / "gallery")
     page = browser.new_page()
     page.goto(index.as_uri())
+    assert page.get_attribute("img", "alt") == "An input and its solution: Pendulum"
+    assert page.evaluate("document.querySelector('img').naturalWidth") > 100
     page.click("text=Pendulum")
     page.wait_for_function("window.explorer")
-    assert page.url.endswith("gallery/pendulum.html")
+    assert page.url.partition("#")[0].endswith("gallery/pendulum.html")
     page.close()
     with pytest.raises(ValueError, match="every page needs a name of its own"):
         write_gallery({"a/x": operators["pendulum"][0], "b/x": operators["pendulum"][0]}, tmp_path / "other")

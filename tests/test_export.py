@@ -20,7 +20,8 @@ from seponet.drawing.style import DIFFERENCE, DIVERGING, LINES, SEQUENTIAL
 from seponet.export.html import render_page
 from seponet.export.program import COMBINATIONS, MAPS, REDUCTIONS, Program
 from seponet.export.trace import trace
-from seponet.operator.export import complete_points, freeze, freeze_page
+from seponet.operator.export import complete_points, freeze
+from seponet.operator.page import freeze_page
 from seponet.problems import PROBLEMS, Burgers
 
 GOLDEN = sorted((Path(__file__).parent / "data" / "format2").iterdir())

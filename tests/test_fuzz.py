@@ -25,6 +25,7 @@ def test_wrong_flags_and_settings(numbers):
 
 def test_wrong_arguments(numbers):
     check(calls.call_operator(numbers, 12), 6)
+    check(calls.call_methods(numbers, 60), 60)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -35,7 +36,11 @@ def test_flipped_bits(tmp_path, monkeypatch, numbers):
     check(flips.flip_testsets(tmp_path / "cache" / "testsets", numbers, 15), 1)
 
 
-def test_a_kill_at_a_file_operation(tmp_path, numbers):
+def test_a_kill_and_what_commands_say_of_a_run(tmp_path, monkeypatch, numbers):
+    monkeypatch.setenv("SEPONET_CONFIG", str(tmp_path / "config"))
     tally = kills.kill_runs(tmp_path, numbers, 1, time.monotonic() + 600)
     check(tally, 0)
     assert tally.harmless == 1
+    run = tmp_path / "whole"
+    check(flips.flip_runs(run, tmp_path, numbers, 40), 10)
+    check(calls.call_commands(run, tmp_path, numbers, 12), 4)

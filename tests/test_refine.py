@@ -334,7 +334,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "method": ({"method": "lucky"}, "method must be one of iterative, direct; got 'lucky'"),
     "whitening": ({"method": "iterative"}, "needs a model that was trained with whitening"),
     "residual": ({"residual": "weak"}, "residual must be one of tested, strong; got 'weak'"),
-    "steps": ({"steps": -1}, "steps counts Newton steps, so it is at least 0; got -1"),
+    "steps": ({"steps": -1}, "steps must be a whole number between 0 and 1,000; got -1"),
     "tested method": ({"residual": "tested", "method": "direct"}, 'method and weights are for residual = "strong"'),
     "tested weights": ({"residual": "tested", "weights": {"equation": 2.0}}, "weights change nothing"),
     "nodes": ({"nodes": {"t": 5}}, "nodes must give a positive number for each of the axes t, x; got {'t': 5}"),

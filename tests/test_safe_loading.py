@@ -71,6 +71,9 @@ def test_a_folder_that_somebody_sent_runs_nothing(sent, capsys):
         ["evaluate", str(run)],
         ["plot", str(run)],
         ["predict", str(run), *inputs],
+        ["solve", str(run), *inputs],
+        ["export", str(run), str(run.parent / "s.npz")],
+        ["explore", str(run), "--no-open"],
         ["train", "--config", str(run / "config.toml"), "--out", str(run.parent / "new")],
         ["train", "--resume", "--out", str(run)],
     ):

@@ -11,6 +11,7 @@ from ..operator.operator import Operator, load
 from ..runs.config import RunConfig
 from ..runs.gallery import write_gallery
 from ..runs.train import run
+from .evaluate import own_problem
 from .files import grid_points
 from .output import write_line
 
@@ -20,7 +21,7 @@ def export_command(arguments: Namespace) -> int:
     check_path(path)
     if path.exists() and not arguments.overwrite:
         raise ValueError(f"{path} exists already; choose another file, or pass --overwrite")
-    _export(load(arguments.run), path, arguments)
+    _export(_load(arguments.run, arguments), path, arguments)
     return 0
 
 
@@ -44,21 +45,29 @@ def explore_command(arguments: Namespace) -> int:
 
 def _export(operator: Operator, path: Path, arguments: Namespace) -> None:
     points = {n: p for n, p in grid_points(operator.problem, arguments.grid).items() if n in arguments.grid}
-    operator.export(path, **points)
+    try:
+        operator.export(path, **points)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ValueError(f"{path} can't be written ({reason}): make room, or choose another place") from None
     write_line(f"{path}: {path.stat().st_size / 1e6:.2g} MB")
 
 
 def _operator(name: str, arguments: Namespace) -> tuple[Operator, Path]:
     """The operator of a run folder; or of a problem, which is trained first unless that has been done."""
     if Path(name).is_dir():
-        return load(name), Path(name)
+        return _load(name, arguments), Path(name)
     config = RunConfig.make(name, "quick", 0, {})
     folder = Path("runs") / f"{config.name}-quick"
     if (folder / "operator").is_dir():
         write_line(f"using the run in {folder}")
-        return load(folder), folder
+        return _load(folder, arguments), folder
     resume = (folder / "config.toml").exists()
     return run(config, out=folder, resume=resume, quiet=arguments.quiet).operator, folder
+
+
+def _load(folder: str | Path, arguments: Namespace) -> Operator:
+    return load(folder, problem=own_problem(arguments), trust=arguments.trust)
 
 
 def _has_screen() -> bool:

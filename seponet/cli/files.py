@@ -10,7 +10,7 @@ import xarray as xr
 from .._files import replacing
 from ..domain import Domain
 from ..equations.problem import Problem
-from ..operator.evaluator import check_size
+from ..operator.request import check_size
 
 READABLE, WRITABLE = (".npy", ".csv", ".nc"), (".nc", ".npy")
 

@@ -1,14 +1,13 @@
 """The commands and their options."""
 
 import argparse
-import tomllib
-from collections.abc import Callable, Sequence
+import re
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-
-MOST = 10**6
-"""The most functions, and points along an axis, that a command takes."""
+from .values import count_from, read_duration, read_grid, read_seed, read_setting, read_tolerance
 
 PROBLEM = "a name (see `seponet list`), or path/to/file.py:ClassName"
 
@@ -16,6 +15,11 @@ PROBLEM = "a name (see `seponet list`), or path/to/file.py:ClassName"
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The arguments of a command; a wrong call ends the process with code 2."""
     parser = make_parser()
+    argv = sys.argv[1:] if argv is None else argv
+    for word in argv:
+        # Python's parser takes this for an option with an empty list.
+        if re.fullmatch(r"--[^=]+=--", word):
+            parser.error(f"{word.removesuffix('=--')} needs a value; got '--'")
     arguments = parser.parse_args(argv)
     if arguments.command == "train":
         mistake = _mistake_in_train(arguments)
@@ -80,13 +84,13 @@ def _train(commands: Any) -> None:
     command.add_argument("--config", metavar="FILE", help="repeat the run that this config.toml describes")
     _set(command, "train.steps=300, model.rank=16, constants.nu=0.02")
     command.add_argument("--out", metavar="DIR", help="the run folder (default: runs/PROBLEM-RECIPE)")
-    command.add_argument("--seed", type=_seed, default=None, help="of weights, functions and points (default: 0)")
+    command.add_argument("--seed", type=read_seed, default=None, help="of weights, functions and points (default: 0)")
     existing = command.add_mutually_exclusive_group()
     existing.add_argument("--resume", action="store_true", help="go on with the run in --out")
     existing.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     command.add_argument(
         "--budget",
-        type=_duration,
+        type=read_duration,
         metavar="TIME",
         help="train for this long: 90s, 5min, 2h; the learning rate ends with it, unless train.steps is set",
     )
@@ -101,7 +105,7 @@ def _train(commands: Any) -> None:
     command.add_argument("--no-figures", action="store_true", help="make no pictures")
     command.add_argument(
         "--calibration",
-        type=int,
+        type=count_from(0),
         default=50,
         metavar="N",
         help="fresh functions to solve at the end, to calibrate the error estimates; 0 skips it (default: 50)",
@@ -164,10 +168,11 @@ def _solve(commands: Any) -> None:
         "seponet solve my_pde.py:KdV --input u.csv --output s.nc --grid t=101,x=256 --set constants.delta=0.02",
     )
     command.add_argument("problem", metavar="PROBLEM | RUN", help=f"{PROBLEM}; or the folder of a run")
+    _code(command)
     _files(command)
     command.add_argument("--overwrite", action="store_true", help="replace --output if it exists")
     command.add_argument(
-        "--tolerance", type=_tolerance, default=1e-4, help="the relative L2 error of each function (default: 1e-4)"
+        "--tolerance", type=read_tolerance, default=1e-4, help="the relative L2 error of each function (default: 1e-4)"
     )
     command.add_argument("--quiet", action="store_true", help="show nothing but warnings and the result")
     _set(command, "constants.nu=0.02")
@@ -183,6 +188,7 @@ def _export(commands: Any) -> None:
         "seponet export runs/burgers-quick burgers.npz --grid t=101,x=256",
     )
     _run(command)
+    _code(command)
     command.add_argument("output", metavar="FILE", help="burgers.html, burgers.npz or burgers.onnx")
     _page_grid(command)
     command.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
@@ -200,13 +206,14 @@ def _explore(commands: Any) -> None:
     command.add_argument("run", nargs="+", metavar="RUN", help=f"a run folder, or a problem to train first: {PROBLEM}")
     command.add_argument("--out", metavar="FILE", help="the page (default: RUN/explorer.html), or the gallery's folder")
     _page_grid(command)
+    _code(command)
     command.add_argument("--no-open", action="store_true", help="open no browser")
     command.add_argument("--quiet", action="store_true", help="show nothing but warnings and the result")
 
 
 def _page_grid(command: argparse.ArgumentParser) -> None:
     purpose = "the number of points along each axis (default: 101, or 21 x 49 x 49 with three axes)"
-    command.add_argument("--grid", type=_grid, default={}, metavar="t=101,x=256", help=purpose)
+    command.add_argument("--grid", type=read_grid, default={}, metavar="t=101,x=256", help=purpose)
 
 
 def _plot(commands: Any) -> None:
@@ -294,7 +301,7 @@ def _files(command: argparse.ArgumentParser) -> None:
     command.add_argument("--output", required=True, metavar="FILE", help="s.nc (with coordinates) or s.npy")
     command.add_argument(
         "--grid",
-        type=_grid,
+        type=read_grid,
         default={},
         metavar="t=101,x=256",
         help="the number of points along each axis, spread like those of an input (default: the problem's own grid)",
@@ -316,80 +323,14 @@ def _kind(command: argparse.ArgumentParser) -> None:
 
 
 def _functions(command: argparse.ArgumentParser, purpose: str, least: int = 1) -> None:
-    command.add_argument("--functions", type=_count(least), default=100, metavar="N", help=f"{purpose} (default: 100)")
+    command.add_argument(
+        "--functions", type=count_from(least), default=100, metavar="N", help=f"{purpose} (default: 100)"
+    )
 
 
 def _set(command: argparse.ArgumentParser, examples: str) -> None:
     purpose = f"change a setting, as often as needed: {examples}"
-    command.add_argument("--set", action="append", type=_setting, default=[], metavar="KEY=VALUE", help=purpose)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not key.strip() or not equals:
-        raise argparse.ArgumentTypeError(f"a setting is written key=value, for instance train.steps=300; got {text!r}")
-    try:
-        tables = tomllib.loads(f"value = {value}")
-    except (tomllib.TOMLDecodeError, ValueError, RecursionError):
-        return key.strip(), value.strip()
-    # A line break would begin a setting of its own.
-    return key.strip(), tables["value"] if set(tables) == {"value"} else value.strip()
-
-
-def _count(least: int) -> Callable[[str], int]:
-    def count(text: str) -> int:
-        if not text.isdecimal() or not text.isascii() or not least <= int(text[:20]) <= MOST or len(text) > 20:
-            raise argparse.ArgumentTypeError(f"expected a number between {least} and {MOST:,}; got {text[:60]!r}")
-        return int(text)
-
-    return count
-
-
-def _seed(text: str) -> int:
-    digits = text.removeprefix("-")
-    if not (digits.isdecimal() and digits.isascii()) or len(digits) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise argparse.ArgumentTypeError(f"a seed is a whole number of at most 63 bits; got {text[:60]!r}")
-    return int(text)
-
-
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"a tolerance is a number between 0 and 1, like 1e-4; got {text[:60]!r}")
-    return value
-
-
-def constants_of(settings: Sequence[tuple[str, Any]], what: str) -> dict[str, Any]:
-    """The constants of a problem among the settings of `--set`; others mean nothing to what has no recipe."""
-    constants: dict[str, Any] = {}
-    for key, value in settings:
-        table, _, name = key.partition(".")
-        if table != "constants" or not name:
-            raise ValueError(f"{what} depends on constants only, for instance constants.nu=0.02; got {key!r}")
-        constants[name] = value
-    return constants
-
-
-def _grid(text: str) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for part in text.split(","):
-        name, _, count = part.partition("=")
-        if not name.strip() or not count.strip().isdigit() or int(count) < 1:
-            raise argparse.ArgumentTypeError(f"a grid is written t=101,x=256; got {text!r}")
-        counts[name.strip()] = int(count)
-    return counts
-
-
-def _duration(text: str) -> float:
-    from .._text import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    command.add_argument("--set", action="append", type=read_setting, default=[], metavar="KEY=VALUE", help=purpose)
 
 
 def _examples(*lines: str) -> str:

@@ -7,7 +7,7 @@ from ..evaluation.testset import load_testset
 from ..runs.problems import make_problem
 from ..training.progress import progress_bar
 from .output import write_line
-from .parser import constants_of
+from .values import constants_of
 
 
 def reference_command(arguments: Namespace) -> int:

@@ -1,5 +1,6 @@
 """`seponet list`, `seponet info` and `seponet plot`."""
 
+import logging
 from argparse import Namespace
 from dataclasses import asdict
 from typing import Any
@@ -14,13 +15,15 @@ from ..operator.operator import load
 from ..operator.saving import load_calibration, read_description
 from ..problems import PROBLEMS
 from ..problems.published import paper_figure
-from ..runs.config import read_config
+from ..runs.config import read_tables
 from ..runs.figures import plot_run
 from ..runs.folder import RunFolder
 from ..runs.recipes import recipes_of
 from ..training.recipe import Recipe, flat
 from .evaluate import own_problem
 from .output import write_json, write_line, write_table
+
+logger = logging.getLogger(__name__)
 
 
 def list_command(arguments: Namespace) -> int:
@@ -92,8 +95,11 @@ def _inspect(folder: RunFolder) -> dict[str, Any]:
     if not folder.path.is_dir():
         raise ValueError(f"there is no run {folder.path}")
     # Nothing that a folder names is imported: what it says about itself is shown, and its arrays are counted.
-    config = read_config(folder.config) if folder.config.exists() else {}
+    text = folder.read_config()
+    config = {} if text is None else read_tables(text, str(folder.config))
     report, last = folder.read_report(), folder.last_metrics()
+    if last.get("step", 0) < report.get("steps", 0):
+        logger.warning("the log of %s ends before the %d steps of its report", folder.path, report["steps"])
     trained = folder.operator.exists() or not config
     parameters, calibration = None, ""
     if trained:

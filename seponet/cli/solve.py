@@ -11,9 +11,10 @@ from .._text import percent, show_duration
 from ..operator.operator import load
 from ..runs.problems import make_problem
 from ..runs.solve import solve
+from .evaluate import own_problem
 from .files import check_output, grid_points, read_input_files, write_fields
 from .output import NOT_REACHED, write_json, write_line, write_table
-from .parser import constants_of
+from .values import constants_of
 
 ROWS = 20
 """The most functions that the table lists."""
@@ -52,7 +53,7 @@ def _is_run(text: str) -> bool:
 def _solve_by_run(arguments: Namespace, output: Path) -> int:
     if arguments.set:
         raise ValueError("a run has its own constants, so leave out --set")
-    operator = load(arguments.problem)
+    operator = load(arguments.problem, problem=own_problem(arguments), trust=arguments.trust)
     began = time.perf_counter()
     with in_precision_of(operator.model):
         inputs = read_input_files(operator.problem, arguments.input, output)

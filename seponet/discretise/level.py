@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64
 
-from ..calculus.collocation import Nodes
+from ..calculus.collocation import Nodes, make_collocation
+from ..calculus.model import FixedCoefficients
+from ..calculus.undefined import find_undefined
 from ..functions import Functions
 from .discretisation import Discretisation, prolong
 from .newton import Solved, newton
@@ -46,6 +48,15 @@ def solve_level(
     return Level(
         discretisation, nodes, newton(discretisation, nodes, inputs, start, tolerance=tolerance, shared=shared)
     )
+
+
+def why_no_start(level: Level, inputs: Mapping[str, Functions], number: int) -> str:
+    """Where an equation has no value for the lift of one function, in words to add; empty if it has one everywhere."""
+    one = {name: f[number : number + 1] for name, f in inputs.items()}
+    start = jnp.zeros((1, *level.discretisation.coefficient_shape()))
+    collocation = make_collocation(level.discretisation, level.nodes)
+    undefined = find_undefined(FixedCoefficients(level.discretisation, start), one, collocation, 1)
+    return "" if undefined is None else f", since it starts from the lift, where {undefined}"
 
 
 def distance(coarse: Level, fine: Level, inputs: Mapping[str, Functions]) -> Float64[np.ndarray, " functions"]:

@@ -24,7 +24,7 @@ from ..equations.problem import Problem
 from ..functions import Functions
 from .bandwidth import bandwidths, resolving_nodes
 from .discretisation import Discretisation, apply_along
-from .level import Level, coefficient_norms, distance, solve_level
+from .level import Level, coefficient_norms, distance, solve_level, why_no_start
 from .newton import DIRECT, LARGEST_DIRECT, newton_change
 from .preconditioner import is_solvable
 from .resolved import FINER, Resolution
@@ -245,7 +245,8 @@ class _Search:
 
     def _reason(self, fine: Level, tails: Mapping[str, np.ndarray], solved: np.ndarray, quadrature: np.ndarray) -> str:
         if not np.all(solved):
-            return f"Newton's method did not converge for {int(np.sum(~solved))} of {self.count} functions"
+            why = why_no_start(fine, self.inputs, int(np.argmin(solved)))
+            return f"Newton's method did not converge for {int(np.sum(~solved))} of {self.count} functions{why}"
         rough = [b for b in self.bandwidths if b.remainder > 0.3 * self.tolerance]
         told = "; ".join(
             [

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from .._numbers import is_real
 from .._precision import double_precision
 from ..calculus.evaluate import evaluate
 from ..calculus.model import FixedCoefficients
@@ -100,8 +101,8 @@ def solve_functions(
     - `exact`: the axes whose conditions hold by construction; by default all.
     - `progress`: called with a line for each discretisation that was tried.
     """
-    if not 0 < tolerance < 1:
-        raise ValueError(f"tolerance is a relative error between 0 and 1, for instance 1e-4; got {tolerance}")
+    if not is_real(tolerance) or not 0 < tolerance < 1:
+        raise ValueError(f"tolerance is a relative error between 0 and 1, for instance 1e-4; got {tolerance!r:.60}")
     with double_precision():
         return _solve_functions(problem, problem.complete(inputs), tolerance, exact, progress)
 

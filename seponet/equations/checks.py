@@ -1,10 +1,19 @@
-"""Whether the conditions of a problem fit its equations: names, axes without ends, axes without conditions."""
+"""Whether the parts of a problem fit together: constants, names, axes without ends, axes without conditions."""
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from ..derivatives import order_along
 from ..domain import Domain
 from .terms import LinearCondition, Term
+
+
+def check_constants(constants: Mapping[str, Any]) -> None:
+    """Refuse numbers that are none."""
+    for name, value in constants.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"the constant {name} must be finite; got {value}")
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -100,6 +100,11 @@ class Expression:
                 f"{label} must be real, but it returned complex numbers; write real and imaginary part as two fields, "
                 'fields = ("p", "q") for s = p + i q, with an equation or a condition for each part'
             )
+        if self.fields and not jnp.issubdtype(result.dtype, jnp.floating):
+            raise ValueError(
+                f"{label} must be a real number that is differentiated, but it returned {result.dtype}; write a "
+                "comparison as a factor, jnp.where(s > 0, a, b), of something that depends on the fields"
+            )
         mixing = None
         for lengths in probe_lengths(len(full)):
             names = dict(zip(lengths, ("the functions", *vocabulary.domain), strict=True))

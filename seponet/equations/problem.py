@@ -13,7 +13,7 @@ from ..derivatives import order_along
 from ..domain import Domain
 from ..functions import Functions, Space
 from ..locations import Evaluable
-from .checks import check_closed, check_names, check_periodic
+from .checks import check_closed, check_constants, check_names, check_periodic
 from .conditions import Condition, Residual, Value
 from .describe import describe_problem, html_table
 from .expression import Expression
@@ -91,6 +91,7 @@ class Problem:
         try:
             if not isinstance(self.fields, tuple) or not self.fields:
                 raise ValueError(f'fields must be a tuple of names, for instance ("s",); got {self.fields!r}')
+            check_constants({f.name: getattr(self, f.name) for f in fields(self)})  # pyright: ignore[reportArgumentType]
             vocabulary = Vocabulary(self.domain, self.fields, self.spaces)
             bodies = {n: getattr(self, n) for n in dir(type(self)) if n == "equation" or n.startswith("equation_")}
             if not bodies:

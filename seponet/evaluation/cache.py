@@ -12,6 +12,7 @@ import inspect
 import json
 import logging
 import os
+import time
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 CHECKSUM = "checksum"
 
+OLD = 86_400
+"""Seconds after which a file that was never finished is nobody's any more."""
+
 UNKNOWN = "unknown"
 """The fingerprint of a class that holds things which nobody can compare: its solutions are not kept."""
 
@@ -41,6 +45,9 @@ def write_cached(data: xr.Dataset, path: Path) -> None:
     """Keep a test set; that it can't be kept is told, and no more."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        for left in path.parent.glob(".*-*.nc"):
+            if time.time() - left.stat().st_mtime > OLD:
+                left.unlink(missing_ok=True)
         with replacing(path) as fresh:
             data.assign_attrs({CHECKSUM: checksum(data)}).to_netcdf(fresh, engine="netcdf4")
     except (OSError, RuntimeError) as error:

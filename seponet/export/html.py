@@ -3,11 +3,11 @@
 import base64
 import hashlib
 import html
-import json
 from importlib.resources import files
 from pathlib import Path
 
 from .._files import write_text
+from .packing import pack
 from .program import Program
 
 POLICY = (
@@ -27,8 +27,10 @@ def render_page(program: Program) -> str:
     template, style = (page.joinpath(name).read_text(encoding="utf-8") for name in ("explorer.html", "explorer.css"))
     script = "\n".join(
         page.joinpath(name).read_text(encoding="utf-8")
-        for name in ("runtime.js", "colours.js", "drawing.js", "explorer.js")
+        for name in ("runtime.js", "colours.js", "drawing.js", "formula.js", "explorer.js")
     )
+    packed = pack(program)
+    header = Program({**program.header, "rounded": packed.ranges}, program.numbers)
     title = f"{program.header.get('about', {}).get('title', 'Operator')}: draw and watch"
     parts = {
         "policy": POLICY.format(script=_digest(script), style=_digest(style)),
@@ -36,8 +38,9 @@ def render_page(program: Program) -> str:
         "style": style,
         "script": script,
         # In a data block of a page only "</" could end it early.
-        "program": json.dumps(program.header, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
-        "numbers": base64.b64encode(program.numbers.astype("<f4").tobytes()).decode(),
+        "program": header.to_json().replace("<", "\\u003c"),
+        "numbers": base64.b64encode(packed.exact).decode(),
+        "rounded": base64.b64encode(packed.rounded).decode(),
     }
     for name, text in parts.items():
         template = template.replace(f"{{{{{name}}}}}", text, 1)

@@ -13,24 +13,18 @@ import xarray as xr
 from jax.core import Tracer
 from jaxtyping import Array
 
-from .._machine import host_memory
 from .._precision import in_precision_of, is_double
-from .._text import did_you_mean
 from ..calculus.basis_values import BasisValues
 from ..calculus.evaluate import evaluate
-from ..calculus.model import FixedCoefficients, Model, Sensors
-from ..domain import Domain
-from ..equations.problem import Problem
+from ..calculus.model import FixedCoefficients, Model
 from ..equations.symbols import Symbol
 from ..functions import Functions
 from ..functions.interpolant import interpolate
 from ..locations import Grid, Location, Points
 from .inputs import read_inputs, read_sensor_values
+from .request import check_size, locate, sensors_of
 
 Inputs = dict[str, Functions]
-
-HIGHEST = 8
-"""The highest derivative that is evaluated: each order costs a digit or two."""
 
 
 class CompiledEvaluator:
@@ -83,16 +77,14 @@ class CompiledEvaluator:
         """The fields for one or many functions, given as for `Operator.predict`."""
         with in_precision_of(self.model):
             inputs, count = read_inputs(self.model.problem, sensors_of(self.model.problem, self.model.sensors), u)
-            values = self.compute(inputs, count or 1)
-            for symbol, value in zip(self.symbols, values, strict=True):
-                check_finite(str(symbol), value)
-            return self.label(values, count)
+            return self.label(self.compute(inputs, count or 1), count)
 
     def evaluate(self, values: Any = None) -> Any:
         """The fields for values at the sensors: a pure function, which may be compiled and differentiated.
 
         `values` is `[*sensors]` or `[functions, *sensors]`, or a mapping from the names of the inputs to such arrays.
-        The result is an array, or a dictionary of them if there are several symbols.
+        The result is an array, or a dictionary of them if there are several symbols; outside of a program that is being
+        traced, one that is not finite is a `ValueError`.
         """
         if self.model is not self._traceable.model:
             return self._traceable.evaluate(values)
@@ -102,6 +94,9 @@ class CompiledEvaluator:
         if set(sensor_values) != {name for name, _ in self.model.sensors}:
             sensor_values = self.model.encode(inputs)
         fields = self._values(self._arrays, self.model.coefficients(sensor_values), inputs, self._table, None)
+        for symbol, value in zip(self.symbols, fields, strict=True):
+            if not isinstance(value, Tracer):
+                check_finite(str(symbol), np.asarray(value))
         fields = {str(symbol): value if many else value[0] for symbol, value in zip(self.symbols, fields, strict=True)}
         fields = {name: value.reshape(self._kept(value)) for name, value in fields.items()}
         return fields if len(fields) > 1 else next(iter(fields.values()))
@@ -142,7 +137,10 @@ class CompiledEvaluator:
         return results
 
     def label(self, values: Sequence[np.ndarray], count: int | None) -> xr.DataArray | xr.Dataset:
-        """The values of every symbol with names and coordinates; without the functions' axis if `count` is None."""
+        """The values of every symbol with names and coordinates; without the functions' axis if `count` is None.
+
+        Every answer comes this way, so here it is seen to be one: values that are not finite are a `ValueError`.
+        """
         function = () if count is None else ("function",)
         if isinstance(self.where, Points):
             dims, axes = (*function, "point"), "point"
@@ -152,6 +150,7 @@ class CompiledEvaluator:
         coords = {name: (axes or name, c) if c.ndim else c for name, c in self.coordinates.items()}
         arrays: dict[str, xr.DataArray] = {}
         for symbol, value in zip(self.symbols, values, strict=True):
+            check_finite(str(symbol), value)
             value = value if count is not None else value[0]
             arrays[str(symbol)] = xr.DataArray(value.reshape(self._kept(value)), coords, dims, name=str(symbol))
         return xr.Dataset(arrays) if len(arrays) > 1 else next(iter(arrays.values()))
@@ -234,96 +233,6 @@ def check_finite(name: str, values: np.ndarray) -> None:
             f"the prediction of {name} is not finite for {len(functions)} of {len(values)} functions, function "
             f"{functions[0]} for instance: the input is far from those that were trained on, or the model is damaged"
         )
-
-
-def check_size(counts: Mapping[str, int], arrays: int = 1) -> None:
-    """Refuse a grid whose values would not fit in memory, before anything is computed.
-
-    **Arguments:**
-
-    - `counts`: the number of points along each axis.
-    - `arrays`: how many arrays there will be, of all functions and fields.
-    """
-    needed, available = 8 * arrays * math.prod(counts.values()), host_memory()
-    if needed > available:
-        grid = " x ".join(f"{name} {count:,}" for name, count in counts.items())
-        raise ValueError(
-            f"{arrays} field{'s' if arrays > 1 else ''} on the grid {grid} would take {needed / 2**30:,.1f} GiB, and "
-            f"{available / 2**30:.1f} GiB are free: ask for fewer points or functions at a time"
-        )
-
-
-def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) -> tuple[Location, dict[str, np.ndarray]]:
-    """The grid, or the scattered points, that coordinates describe; a `ValueError` says what is wrong with them.
-
-    **Returns:** the location, and the coordinates as float64 arrays; a number stays one, without an axis.
-    """
-    if set(given) != set(domain):
-        raise ValueError(f"coordinates are needed for the axes {', '.join(domain)}; got {', '.join(given) or 'none'}")
-    arrays: dict[str, np.ndarray] = {}
-    for name, axis in domain.axes:
-        try:
-            array = np.asarray(given[name], np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"the coordinate {name!r} must be numbers; got {type(given[name]).__name__}") from None
-        if array.ndim > 1 or not array.size:
-            raise ValueError(f"the coordinate {name!r} must be a number or a list of them; got the shape {array.shape}")
-        slack = 1e-6 * axis.length
-        wrong = ~((array >= axis.lower - slack) & (array <= axis.upper + slack))
-        if np.any(wrong):
-            raise ValueError(
-                f"the coordinate {name!r} must lie in [{axis.lower:g}, {axis.upper:g}]; got {array[wrong].flat[0]:g}"
-                + (" (wrap it round the circle first)" if axis.periodic else "")
-            )
-        arrays[name] = array
-    if not points:
-        check_size({name: array.size for name, array in arrays.items()})
-        return Grid.of(domain, {name: jnp.asarray(np.atleast_1d(a)) for name, a in arrays.items()}), arrays
-    sizes = {a.shape[0] for a in arrays.values() if a.ndim} or {1}
-    if len(sizes) > 1:
-        listed = ", ".join(f"{a.size} of {name}" for name, a in arrays.items())
-        raise ValueError(f"points need as many coordinates along every axis; got {listed} (points=False makes a grid)")
-    (size,) = sizes
-    arrays = {name: np.broadcast_to(a, (size,)) for name, a in arrays.items()}
-    return Points.of(domain, {name: jnp.asarray(a) for name, a in arrays.items()}), arrays
-
-
-def requested_symbols(
-    problem: Problem, derivative: str | Sequence[str] | None, field: str | None
-) -> tuple[Symbol, ...]:
-    """What is to be evaluated: the fields, one of them, or the derivatives that are named.
-
-    **Arguments:**
-
-    - `derivative`: one name like `"s_x"`, or several; None for the fields themselves.
-    - `field`: one of several fields; None for all.
-    """
-    fields = problem.fields
-    if field is not None and field not in fields:
-        hint = did_you_mean(field, fields)
-        raise ValueError(f"there is no field {field!r}{hint}; the fields are {', '.join(fields)}")
-    eligible = fields if field is None else (field,)
-    if derivative is None:
-        return tuple(Symbol("field", name) for name in eligible)
-    names = (derivative,) if isinstance(derivative, str) else tuple(derivative)
-    symbols = tuple(dict.fromkeys(problem.vocabulary.parse(name) for name in names))
-    for symbol in symbols:
-        if sum(order for _, order in symbol.alpha) > HIGHEST:
-            raise ValueError(f"`{symbol}` is beyond derivatives of order {HIGHEST}, of which rounding leaves nothing")
-        if symbol.kind != "field" or symbol.name not in eligible:
-            raise ValueError(
-                f"`{symbol}` is not a derivative of {', '.join(eligible)}; write for instance `{eligible[0]}_x`"
-            )
-    return symbols
-
-
-def sensors_of(problem: Problem, sensors: Sensors) -> dict[str, dict[str, int]]:
-    """For each input of a problem the number of a model's sensors along each axis."""
-    # An input that the branch doesn't see, but functions that are derived from it, takes the counts of its axes.
-    declared = {name: dict(counts) for name, counts in sensors}
-    by_axis = {axis: n for counts in declared.values() for axis, n in counts.items()}
-    spaces = problem.inputs
-    return {name: declared.get(name) or {a: by_axis[a] for a in space.domain} for name, space in spaces.items()}
 
 
 def _starts(total: int, size: int) -> list[int]:

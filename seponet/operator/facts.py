@@ -1,13 +1,13 @@
 """What is known about an operator: its size, its error, when it was trained; for notebooks and exported files."""
 
 import datetime
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
 
+from .._files import read_record
 from .._text import percent
 from ..equations.describe import describe_problem, html_table
 from ..nn.fixed import trainable
@@ -39,10 +39,10 @@ def _stored(folder: Path) -> dict[str, Any]:
         moment = datetime.datetime.fromtimestamp(saved.stat().st_mtime, datetime.UTC)
         stored["trained"] = moment.date().isoformat()
     try:
-        report = json.loads((home / "report.json").read_text())
+        report = read_record(home / "report.json")
         stored["test_error"] = {"mean": float(report["relative_l2_mean"]), "functions": int(report["functions"])}
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # a run that was not evaluated has no error to tell
+        pass  # a run that was not evaluated, or whose report is damaged, has no error to tell
     return stored
 
 

@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 from jaxtyping import Array
 
 from ..equations.problem import Problem
@@ -61,9 +63,13 @@ def read_sensor_values(
 
     **Returns:** for each input `[functions, *components, *sensors]`, and whether the user gave the functions' axis.
     """
-    by_name = _named(spaces, given)
-    for name in spaces:
-        if jnp.iscomplexobj(by_name[name]):
+    by_name = dict(_named(spaces, given))
+    for name, value in by_name.items():
+        # What is being traced has no values yet, only a type.
+        if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value)):
+            by_name[name] = _numbers(name, value)
+            _check_values(name, np.atleast_1d(by_name[name]))
+        elif jnp.iscomplexobj(value):
             raise ValueError(f"input {name!r} must be real; got complex numbers")
     values = {name: jnp.asarray(by_name[name], float) for name in spaces}
     shapes = {name: _shape(space, sensors[name]) for name, space in spaces.items()}
@@ -113,12 +119,7 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
         data, many, coordinates = _labelled(name, space, value)
     else:
         data, many, coordinates = *_array(name, space, value), None
-    largest = np.finfo(jnp.zeros(()).dtype).max
-    wrong = ~(np.abs(data) <= largest)
-    if np.any(wrong):
-        index = tuple(int(i) for i in np.argwhere(wrong)[0])
-        wanted = f"at most {largest:.2g} in this precision" if np.isfinite(data[index]) else "finite"
-        raise ValueError(f"input {name!r} must be {wanted}; got {data[index]} in function {index[0]}")
+    _check_values(name, data)
     _tell_range(name, space, data)
     if not coordinates:
         try:
@@ -130,6 +131,16 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
     except ValueError as error:
         raise ValueError(f"input {name!r}: {error}") from None
     return Functions(Interpolant(fit.domain, fit.bases, fit.components), jnp.asarray(fit.coefficients)), many
+
+
+def _check_values(name: str, data: np.ndarray) -> None:
+    """Refuse what is not finite, or would not be in the precision in which it is used."""
+    largest = np.finfo(jnp.zeros(()).dtype).max
+    wrong = ~(np.abs(data) <= largest)
+    if np.any(wrong):
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        wanted = f"at most {largest:.2g} in this precision" if np.isfinite(data[index]) else "finite"
+        raise ValueError(f"input {name!r} must be {wanted}; got {data[index]} in function {index[0]}")
 
 
 def _tell_range(name: str, space: Space, data: np.ndarray) -> None:
@@ -150,7 +161,8 @@ def _tell_range(name: str, space: Space, data: np.ndarray) -> None:
         )
 
 
-def _array(name: str, space: Space, value: Any) -> tuple[np.ndarray, bool]:
+def _numbers(name: str, value: Any) -> np.ndarray:
+    """What a user gave as an array of float64, if it consists of real numbers."""
     if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
         raise ValueError(f"input {name!r} has masked values; fill them first (numpy.ma.filled)")
     try:
@@ -162,12 +174,16 @@ def _array(name: str, space: Space, value: Any) -> tuple[np.ndarray, bool]:
     if kind not in "biufO":
         raise ValueError(f"input {name!r} must be an array of numbers; got the type {np.asarray(value).dtype}")
     try:
-        data = np.asarray(value, np.float64)
+        return np.asarray(value, np.float64)
     except (TypeError, ValueError):
         raise ValueError(
             f"input {name!r} must be an array of numbers, a DataArray, a callable or Functions; "
             f"got {type(value).__name__} (inside `jit` and `grad`, call `evaluate` with values at the sensors)"
         ) from None
+
+
+def _array(name: str, space: Space, value: Any) -> tuple[np.ndarray, bool]:
+    data = _numbers(name, value)
     one = (() if space.components is None else ("components",)) + space.domain.names
     if data.ndim not in (len(one), len(one) + 1) or 0 in data.shape:
         wanted = f"[{', '.join(one)}] or [{', '.join(('functions', *one))}]"

@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Mapping
 
+from .._numbers import whole
 from .._precision import double_precision
 from ..calculus.collocation import Nodes, quadrature_nodes
 from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
@@ -30,9 +31,14 @@ FINER = 1.5
 def given_nodes(model: OperatorNetwork, counts: Mapping[str, int]) -> Nodes:
     """The number of quadrature nodes along each axis that a user asks for."""
     domain = model.problem.domain
-    if set(counts) != set(domain) or not all(isinstance(n, int) and n >= 1 for n in counts.values()):
-        raise ValueError(f"nodes must give a positive number for each of the axes {', '.join(domain)}; got {counts}")
-    return tuple((name, counts[name]) for name in domain)
+    if not isinstance(counts, Mapping) or set(counts) != set(domain):
+        raise ValueError(
+            f"nodes must give a positive number for each of the axes {', '.join(domain)}; got {counts!r:.60}"
+        )
+    nodes = tuple((name, whole(f"nodes[{name!r}]", counts[name], 1, MOST)) for name in domain)
+    if math.prod(n for _, n in nodes) > MOST:
+        raise ValueError(f"nodes must be at most {MOST:,} in all; got {' x '.join(str(n) for _, n in nodes)}")
+    return nodes
 
 
 def choose_nodes(model: OperatorNetwork, inputs: Mapping[str, Functions], ranks: Nodes | None = None) -> Nodes:

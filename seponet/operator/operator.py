@@ -13,7 +13,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from .._numbers import real, whole
 from .._precision import in_precision_of, is_double
+from .._program import OwnProgram
 from ..calculus.collocation import Nodes, make_collocation
 from ..equations.problem import Problem
 from ..functions import Functions
@@ -22,11 +24,12 @@ from ..nn.model import OperatorNetwork
 from .calibrate import FUNCTIONS, calibrate
 from .error import ErrorEstimator, error_field, label_errors, with_errors
 from .estimate import Calibration
-from .evaluator import CompiledEvaluator, check_size, forget_programs, locate, requested_symbols, sensors_of
+from .evaluator import CompiledEvaluator, forget_programs
 from .facts import describe_operator, operator_html
 from .inputs import read_inputs
-from .nodes import choose_nodes, given_nodes
+from .nodes import MOST, choose_nodes, given_nodes
 from .refinement import Refined, Refinement
+from .request import check_size, locate, requested_symbols, sensors_of
 from .rollout import roll_out
 from .saving import load_parts, save_model
 from .solving import solve_to
@@ -82,7 +85,7 @@ class Operator:
             network = eqx.combine(arrays, static)
             return network.coefficients(network.encode(inputs))
 
-        @eqx.filter_jit
+        @OwnProgram
         def losses(arrays: Any, inputs: Any, nodes: Nodes, slab: int, count: int) -> Array:
             network, ones = eqx.combine(arrays, static), jnp.ones((len(self.term_names), count))
             return physics_loss(network, inputs, make_collocation(network, nodes), ones, slab).table
@@ -182,7 +185,7 @@ class Operator:
 
         - `functions`: how many inputs.
         """
-        return Operator(self.model, calibrate(self.model, functions))
+        return Operator(self.model, calibrate(self.model, whole("functions", functions, 0, 10**6)))
 
     def solve(
         self,
@@ -233,6 +236,7 @@ class Operator:
     ) -> CompiledEvaluator:
         """A compiled evaluator on one grid: a new input costs a pass of the branch and a contraction. See `predict`."""
         symbols = requested_symbols(self.problem, derivative, field)
+        memory, points = int(real("memory, in bytes,", memory, 1, 2**60)), bool(points)
         double = is_double(self.model) or jax.config.read("jax_enable_x64")
         arrays = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
         if not points:
@@ -364,6 +368,8 @@ class Operator:
         depend on all axes together, so there is one entry, (field, k, axes...), named after all of them.
         """
         domain = self.problem.domain
+        whole("points", points, 1, MOST)
+        check_size(dict.fromkeys(domain, points) if not self.model.separable else {"point": points})
         coordinates = {name: np.linspace(axis.lower, axis.upper, points) for name, axis in domain.axes}
         with in_precision_of(self.model):
             where, _ = locate(domain, coordinates)

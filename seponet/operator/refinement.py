@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Float64
 
+from .._numbers import real, whole
 from .._precision import double_precision, in_precision_of
 from ..calculus.collocation import Nodes
 from ..discretise.discretisation import Discretisation
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RESIDUALS = ("tested", "strong")
+
+MOST_STEPS, LARGEST_WEIGHT = 1000, 1e12
+"""Bounds of what is asked for, beyond which it is a mistake."""
 """What is made small: integrals of the residual times test functions, or its mean square."""
 
 
@@ -66,8 +70,9 @@ class Refinement:
         for name, value, choices in (("residual", self.residual, RESIDUALS), ("method", self.method, METHODS)):
             if value not in (None, *choices):
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
-        if self.steps < 0:
-            raise ValueError(f"steps counts Newton steps, so it is at least 0; got {self.steps}")
+        whole("steps", self.steps, 0, MOST_STEPS)
+        for name, weight in self.weights.items():
+            real(f"weights[{name!r}]", weight, 0, LARGEST_WEIGHT)
         if self.residual == "tested" and (self.method or self.weights):
             raise ValueError(
                 'method and weights are for residual = "strong"; tested residuals are as many as the coefficients, so '

@@ -18,6 +18,7 @@ from ..equations.symbols import Symbol
 from ..functions import Functions
 from ..locations import Grid
 from ..nn.model import OperatorNetwork, Sensors
+from .request import read_coordinate
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -39,7 +40,7 @@ def roll_out(
     if time not in coordinates:
         raise ValueError(f"coordinates are needed for the axes {', '.join(problem.domain)}; {time} is missing")
     axis = problem.domain.axis(time)
-    times = np.atleast_1d(np.asarray(coordinates[time], np.float64))
+    times = np.atleast_1d(read_coordinate(time, coordinates[time]))
     elapsed = (times - axis.lower) / axis.length
     if not np.all(np.isfinite(times)) or np.max(elapsed, initial=0.0) > WINDOWS:
         far = times[~np.isfinite(times) | (elapsed > WINDOWS)][0]

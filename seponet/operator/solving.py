@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float64, Int
 
+from .._numbers import is_real
 from .._precision import double_precision, in_precision_of
 from .._text import percent
 from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
@@ -102,8 +103,8 @@ def solve_to(
     estimator: ErrorEstimator, inputs: Mapping[str, Functions], count: int, rtol: float, memory: int
 ) -> Corrected:
     """Each function to a tolerance; see `Operator.solve`."""
-    if not 0 < rtol < 1:
-        raise ValueError(f"rtol is a relative L2 error between 0 and 1, for instance 1e-3; got {rtol}")
+    if not is_real(rtol) or not 0 < rtol < 1:
+        raise ValueError(f"rtol is a relative L2 error between 0 and 1, for instance 1e-3; got {rtol!r:.60}")
     began = time.perf_counter()
     errors, accepted = _accept(estimator, inputs, count, rtol, memory)
     done = np.zeros(count, int)

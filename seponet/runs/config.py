@@ -103,7 +103,7 @@ class RunConfig:
 
         The problem that it names is not looked up: its address, its constants and its source are compared.
         """
-        mine, theirs = flat(self.to_dict()), flat(_with_defaults(parse_tables(text, path), path))
+        mine, theirs = flat(self.to_dict()), flat(read_tables(text, path))
         # Earlier versions did not note the source.
         keys = [key for key in {**mine, **theirs} if key != "recipe" and (key != "source" or key in theirs)]
         different = [key for key in keys if mine.get(key) != theirs.get(key)]
@@ -130,12 +130,9 @@ def parse_tables(text: str, path: str) -> dict[str, Any]:
     return content
 
 
-def read_config(path: str | Path) -> dict[str, Any]:
+def read_tables(text: str, path: str) -> dict[str, Any]:
     """What a `config.toml` says, with the defaults of what it leaves out; nothing that it names is imported."""
-    return _with_defaults(parse_tables(_text(path), str(path)), str(path))
-
-
-def _with_defaults(tables: dict[str, Any], path: str) -> dict[str, Any]:
+    tables = parse_tables(text, path)
     return {**tables, **Recipe.from_dict(_recipe_tables(tables), path).to_dict()}
 
 

@@ -8,7 +8,6 @@ report.json     errors, residuals, time, memory, versions and machine
 figures/        pictures
 """
 
-import json
 import logging
 import re
 import shutil
@@ -17,7 +16,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from .._files import read_text, write_text
+from .._files import read_record, read_text, write_record, write_text
 from .._lock import LOCK, locked
 from ..operator.estimate import Calibration
 from ..operator.saving import save_model
@@ -124,17 +123,14 @@ class RunFolder:
         if not self.report.exists():
             return {}
         try:
-            report = json.loads(read_text(self.report))
-            if not isinstance(report, dict):
-                raise ValueError(f"it holds a {type(report).__name__} instead of entries")
-        except (ValueError, RecursionError) as error:
+            return read_record(self.report)
+        except ValueError as error:
             raise ValueError(f"{self.report} is damaged ({error}); remove it and evaluate again") from None
-        return report
 
     def add_to_report(self, entries: Mapping[str, Any]) -> dict[str, Any]:
         """Write the report with `entries` added or replaced."""
         report = {**self.read_report(), **entries}
-        write_text(self.report, json.dumps(report, indent=1, allow_nan=False) + "\n")
+        write_record(self.report, report)
         return report
 
     def last_metrics(self) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from .._text import did_you_mean, percent
 from ..discretise import Solution
 from ..equations.problem import Problem
 from ..evaluation.own_reference import solve_and_tell, values_of
-from ..operator.evaluator import locate
 from ..operator.inputs import read_inputs
+from ..operator.request import locate
 from ..training.progress import messages_shown, someone_listens
 from .problems import make_problem
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._files import write_text
 from .._machine import available_memory, matmul_rate
+from .._numbers import real, whole
 from .._precision import in_precision_of
 from .._text import parse_duration, plain, show_duration
 from ..equations.problem import Problem
@@ -37,6 +38,9 @@ from .problems import remember_code
 from .verdict import NotTrained, Verdict, judge
 
 logger = logging.getLogger(__name__)
+
+MOST_FUNCTIONS = 10**6
+"""The most functions of a test set or a calibration."""
 
 
 def train(
@@ -145,12 +149,11 @@ def run(
     if (resume or overwrite) and out is None:
         raise ValueError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: give out")
     seconds = parse_duration(budget) if isinstance(budget, str) else budget
-    if seconds is not None and not seconds >= 0:
-        raise ValueError(f"a budget is a number of seconds that is not negative, or text like 5min; got {budget!r}")
-    if not -(2**63) <= config.seed < 2**63:
-        raise ValueError(f"a seed is a whole number of at most 63 bits; got {config.seed}")
-    if functions < 0:
-        raise ValueError(f"the number of test functions must not be negative; got {functions}")
+    if seconds is not None:
+        real("budget, in seconds or text like 5min,", seconds, 0, float("inf"))
+    whole("seed", config.seed, -(2**63), 2**63 - 1)
+    whole("functions", functions, 0, MOST_FUNCTIONS)
+    whole("calibration", calibration, 0, MOST_FUNCTIONS)
     with _messages(quiet):
         _check_saveable(config, out)
         remember_code(config.problem)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from ..calculus.undefined import Undefined
 from ..equations.terms import Term
 from ..nn.fixed import trainable
 from ..nn.model import OperatorNetwork
@@ -46,7 +47,12 @@ class AbstractStep(abc.ABC):
 
     def memory(self) -> int:
         """Bytes that a step needs besides its state, as the compiler says: asking compiles it, a matter of seconds."""
-        return self.compile().compiled.memory_analysis().temp_size_in_bytes
+        return self.compile().memory_analysis().temp_size_in_bytes
+
+    def find_undefined(self, state: TrainState) -> Undefined | None:
+        """Where an equation has no value in the step from a state, as far as this kind of step can tell."""
+        del state
+        return None
 
     def optimizer(self, length: int | Int[Array, ""]) -> optax.GradientTransformation:
         """The optimizer of a run of some length, which only its schedule depends on."""

@@ -193,6 +193,9 @@ def _write(path: Path, arrays: list[np.ndarray], meta: dict[str, Any]) -> None:
 def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     # NumPy leaves a file that it opened itself open if it can't read it.
     with path.open("rb") as file, np.load(file) as content:
+        # What a compressed entry says that it holds is not bounded by the size of the file.
+        if any(entry.compress_type for entry in content.zip.infolist()):
+            raise ValueError("it is compressed, which ours are not")
         meta = _meta_of(content)
         arrays = [content[name] for name in sorted(content.files) if name != META]
     digested = None if "format" not in meta else {key: value for key, value in meta.items() if key != "digest"}

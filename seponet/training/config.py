@@ -148,7 +148,9 @@ class TargetsConfig:
 
     def __post_init__(self) -> None:
         _at_least_one("train.targets", self, *([] if self.renew == "auto" else ["renew"]), "newton", "iterations")
-        _not_negative("train.targets", self, "pool", "first", "amplitude", "tolerance")
+        _not_negative("train.targets", self, "pool", "first", "amplitude")
+        if not 0 < self.tolerance < 1:
+            raise ValueError(f"train.targets.tolerance must be a part between 0 and 1; got {self.tolerance}")
 
 
 @dataclass(frozen=True)

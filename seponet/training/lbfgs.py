@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Int, PyTree
 
+from .._program import OwnProgram
 from .state import PolishState, TrainState
 from .step import TrainStep
 
@@ -27,7 +27,7 @@ class Polish:
 
     def __init__(self, step: TrainStep, state: TrainState) -> None:
         self.parameters = state.parameters
-        batch = eqx.filter_jit(step.batch)(state)
+        batch = OwnProgram(step.batch)(state)
         solver = optax.lbfgs()
 
         def loss(parameters: PyTree) -> Array:
@@ -48,10 +48,10 @@ class Polish:
             # Python's numbers take the type of what they meet; those of a checkpoint have one of their own.
             return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.asarray(leaf).dtype), fresh)
 
-        self._start = eqx.filter_jit(start)
+        self._start = OwnProgram(start)
         # The number of steps is not compiled in, so it does not matter how they are grouped.
-        self._run = eqx.filter_jit(lambda polish, steps: jax.lax.fori_loop(0, steps, one, polish))
-        self._best = eqx.filter_jit(
+        self._run = OwnProgram(lambda polish, steps: jax.lax.fori_loop(0, steps, one, polish))
+        self._best = OwnProgram(
             lambda polish: _choose(loss(polish.parameters) < polish.lowest, polish.parameters, polish.best)
         )
 

@@ -19,6 +19,7 @@ from ..nn.model import OperatorNetwork
 from .abstract_step import AbstractStep
 from .checkpoints import Checkpoints
 from .cost import choose_slab
+from .diagnosis import undefined_equation
 from .lbfgs import Polish
 from .log import METRICS, append_entry, forget_after
 from .pace import GRACE, Pace, has_settled
@@ -37,6 +38,9 @@ Validate = Callable[[OperatorNetwork], float]
 
 BLOCK_SECONDS = 0.5
 """About how long a block of steps takes: the host is asked rarely, and never long without a sign of life."""
+
+FORMULA = "keep the formula away from there, with jnp.maximum(s, 1e-6) for instance"
+LIFT = "set train.loss.normalise = false, since functions are scaled by that residual"
 
 
 WORSE = 1.1
@@ -219,7 +223,6 @@ class Trainer:
             loss = float(record.loss)
             if not bool(record.finite) or not loss <= 1e6 * lowest:
                 rollbacks += 1
-                self._check_equations(record)
                 self._go_back(rollbacks, loss, int(new.step))
                 continue
             self.state, lowest = new, min(lowest, loss)
@@ -294,24 +297,20 @@ class Trainer:
         best = self.polish.best(self.state.polish)
         return self.step.model(eqx.tree_at(lambda s: s.parameters, self.state, best))
 
-    def _check_equations(self, record: Record) -> None:
-        """Tell an equation that has no value (the logarithm of a negative number, a division by zero) from steps that
-        are too large: its term is not finite already for the parameters that the last good steps have left."""
-        _, now = self.step.run(self.state, 1)
-        names = [t.name for t, v in zip(self.step.terms, now.terms, strict=True) if not bool(jnp.isfinite(v))]
-        if names and not bool(jnp.all(jnp.isfinite(record.terms))):
-            raise Diverged(
-                f"{', '.join(f'`{name}`' for name in names)} of {type(self.step.problem).__name__} is not finite at "
-                f"step {int(self.state.step)}, whatever the learning rate: look there for the logarithm or the root of "
-                "a negative number, and for a division by zero"
-            )
-
     def _go_back(self, rollbacks: int, loss: float, step: int) -> None:
-        """Stay at the state before the block that diverged, with half the step."""
+        """Stay at the state before the block that diverged, with half the step; an equation without a value there (the
+        logarithm of a negative number, a division by zero) has none whatever the step."""
+        found, always = undefined_equation(self.step, self.state, step)
+        where = f" ({found}, for function {found.function} of the batch)" if found is not None else ""
+        if always:
+            raise Diverged(
+                f"an equation of {type(self.step.problem).__name__} is not finite at step {int(self.state.step)}, "
+                f"whatever the learning rate{where}: " + (LIFT if found and found.lift else FORMULA)
+            )
         if rollbacks > self.config.rollbacks:
             raise Diverged(
                 f"the loss became {loss:.3g} at step {step} although the step was halved {self.config.rollbacks} "
-                f"times; lower train.optimizer.rate (now {self.config.optimizer.rate:g}) or set "
+                f"times{where}; lower train.optimizer.rate (now {self.config.optimizer.rate:g}) or set "
                 "train.optimizer.clip = 1"
             )
         self.state = eqx.tree_at(lambda s: s.rate, self.state, 0.5 * self.state.rate)

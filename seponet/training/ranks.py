@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from .._precision import double_precision
+from ..calculus.undefined import NO_VALUE
 from ..discretise.resolution import Resolution, resolve
 from ..equations.invariance import invariant_axis
 from ..equations.problem import Problem
@@ -34,10 +35,12 @@ def choose_ranks(
     axes = problem.domain.names if exact == "all" else exact
     resolution = resolve(problem, inputs, tolerance, exact=axes, progress=progress)
     if not np.isfinite(resolution.errors).any():
+        advice = "give numbers: model.rank, and train.sampling.points of about one and a half times as many"
+        if NO_VALUE in resolution.reason:
+            advice = "keep the formula away from there, with jnp.maximum(s, 1e-6) for instance"
         raise ValueError(
             f"no ranks could be chosen for {type(problem).__name__}, because its discretisation was not solved for any "
-            f"sampled input: {resolution.reason}; give numbers: model.rank, and train.sampling.points of about one and "
-            "a half times as many"
+            f"sampled input: {resolution.reason}; {advice}"
         )
     return resolution
 

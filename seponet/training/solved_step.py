@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from .._program import OwnProgram
 from ..discretise.correction import Corrector
 from ..nn.model import OperatorNetwork
 from .abstract_step import AbstractStep
@@ -64,7 +65,7 @@ class SolvedStep(AbstractStep):
         self.terms = ()
         self.corrector, self.first = corrector, first
         # The preconditioner is an argument of the program: as a constant of it, it would be compiled in.
-        self._compiled = eqx.filter_jit(self._run)
+        self._compiled = OwnProgram(self._run)
         self.renew = config.targets.renew if isinstance(config.targets.renew, int) else self._choose_interval(seconds)
 
     def start(self) -> TrainState:
@@ -83,7 +84,7 @@ class SolvedStep(AbstractStep):
         return self._compiled(state, jnp.asarray(steps), self.corrector)
 
     def compile(self) -> Any:
-        return self._compiled.lower(self.start(), jnp.asarray(1), self.corrector).compile()  # pyright: ignore[reportFunctionMemberAccess]
+        return self._compiled.compile(self.start(), jnp.asarray(1), self.corrector)
 
     @property
     def _functions(self) -> int:

@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from .._program import OwnProgram
 from ..calculus.model import FixedCoefficients
+from ..calculus.undefined import Undefined, find_undefined
 from ..losses.pointwise import Losses, lift_losses, physics_loss
 from ..losses.spectral import SpectralResidual
 from ..losses.supervised import Data
@@ -53,8 +55,7 @@ class TrainStep(AbstractStep):
         self.nodes = self.sampler.draw(key, self.sampler.density()) if fixed else None
         if config.rollout.windows > 1:
             self.problem.time_axis()
-        # Compiled for this object, and forgotten with it.
-        self._compiled = eqx.filter_jit(self._run)
+        self._compiled = OwnProgram(self._run)
 
     def start(self) -> TrainState:
         rollout, pool = self.config.rollout, None
@@ -66,7 +67,11 @@ class TrainStep(AbstractStep):
         return self._compiled(state, jnp.asarray(steps))
 
     def compile(self) -> Any:
-        return self._compiled.lower(self.start(), jnp.asarray(1)).compile()  # pyright: ignore[reportFunctionMemberAccess]
+        return self._compiled.compile(self.start(), jnp.asarray(1))
+
+    def find_undefined(self, state: TrainState) -> Undefined | None:
+        batch = self.batch(state)
+        return find_undefined(self.model(state), batch.inputs, batch.collocation, batch.scale.shape[0])
 
     def batch(self, state: TrainState) -> Batch:
         """The functions and points that a step uses."""
@@ -90,8 +95,10 @@ class TrainStep(AbstractStep):
         else:
             table = self.galerkin.table(model, inputs, collocation, None, functions)
         losses = jnp.sum(self.term_weights[:, None] * table, axis=0)
-        # A thousandth of the mean keeps functions whose lift already solves the equations from ruling the step.
-        return Batch(inputs, sensor_values, collocation, 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30), rows)
+        # A thousandth of the mean keeps functions whose lift already solves the equations from ruling the step; an
+        # infinite residual would scale the loss to nothing.
+        scale = jnp.where(jnp.isfinite(losses), 1 / (losses + 1e-3 * jnp.mean(losses) + 1e-30), jnp.nan)
+        return Batch(inputs, sensor_values, collocation, scale, rows)
 
     def loss(self, parameters: PyTree, balance: Array, batch: Batch, step: Array) -> tuple[Array, tuple[Losses, Array]]:
         """The weighted sum over terms, averaged over functions, plus that of supervised pairs.

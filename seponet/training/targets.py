@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from .._program import OwnProgram
 from .._text import percent
 from ..discretise.correction import Corrector, make_corrector
 from ..losses.tested import discretisation_of, nodes_of
@@ -61,11 +62,12 @@ def make_solved_step(
     # Not the keys of the steps, which are folded by numbers that are not negative.
     keys = jax.random.split(jax.random.fold_in(key, 3), count)
     logger.info("solving the first %d functions", count * config.functions)
+    solve = OwnProgram(lambda key, corrector: _solve_first(model, corrector, key, config.functions))
     batches: list[Solved] = []
     seconds = 0.0
     for batch_key in keys:
         began = time.perf_counter()
-        batches.append(jax.block_until_ready(_solve_first(model, corrector, batch_key, config.functions)))
+        batches.append(jax.block_until_ready(solve(batch_key, corrector)))
         seconds = time.perf_counter() - began
     joined: Solved = jax.tree.map(lambda *parts: jnp.concatenate(parts), *batches)
     tolerance = config.tolerance / 4 if config.tolerance else targets.tolerance
@@ -85,7 +87,6 @@ def make_solved_step(
     return SolvedStep(fitted, config, slab, key, corrector, tuple(batches), seconds if count > 1 else None)
 
 
-@eqx.filter_jit
 def _solve_first(model: Any, corrector: Corrector, key: PRNGKeyArray, count: int) -> Solved:
     """A batch solved from the lift."""
     inputs = model.problem.sample(key, count)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from .._program import OwnProgram
 from ..bases.quadrature import quadrature
 from ..calculus.collocation import Collocation
 from ..discretise.tested import jacobian_squares
@@ -143,7 +144,7 @@ def scale_modes(
     - `inputs`, `collocation`, `weights`: a sample of functions, and the loss over which its size is measured.
     """
     functions = len(next(iter(inputs.values())))  # pyright: ignore[reportArgumentType]
-    left = eqx.filter_jit(galerkin.table)(model, inputs, collocation, None, functions)
+    left = OwnProgram(galerkin.table)(model, inputs, collocation, None, functions)
     size = float(jnp.sqrt(jnp.mean(jnp.sum(weights[:, None] * left, axis=0))))
     scaling = ModalScaling(Fixed(jnp.asarray(amplitude * size * modal_weights(model))), model.fourier_grid().sizes)
     return eqx.tree_at(lambda m: m.whitening, model, scaling, is_leaf=lambda leaf: leaf is None)
@@ -160,7 +161,7 @@ def whitened(model: OperatorNetwork, config: TrainConfig, key: PRNGKeyArray) -> 
     stepper = TrainStep(
         model, dataclasses.replace(config, functions=count, rollout=RolloutConfig(), targets=TargetsConfig()), 1, key
     )
-    batch = eqx.filter_jit(stepper.batch)(stepper.start())
+    batch = OwnProgram(stepper.batch)(stepper.start())
     if isinstance(stepper.galerkin, SpectralResidual) and config.whitening == "modal":
         return scale_modes(
             model, stepper.galerkin, batch.inputs, batch.collocation, stepper.term_weights, config.amplitude

@@ -8,13 +8,10 @@ const make = (tag, properties = {}, ...children) => {
   return made;
 };
 
-function decodeNumbers(text) {
-  const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
-  return new Float32Array(bytes.buffer);
-}
+const bytesOf = (text) => Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
 
 const program = JSON.parse(element("program").textContent);
-const operator = new FrozenOperator(program, decodeNumbers(element("numbers").textContent));
+const operator = new FrozenOperator(program, unpackNumbers(program.rounded, bytesOf(element("numbers").textContent), bytesOf(element("rounded").textContent)));
 const about = program.about;
 const inputNames = program.inputs.map(({ name }) => name);
 const state = { values: {}, time: 0, quantity: about.quantities[0], history: [], strokes: 0, cursor: null };
@@ -135,7 +132,7 @@ class SliderEditor {
       slider.setAttribute("aria-describedby", shown.id);
       slider.addEventListener("pointerdown", remember);
       slider.addEventListener("input", () => { this.values[i] = this.fromPlace(i, slider.valueAsNumber / 1000); this.show(i); changed(); });
-      this.element.append(make("div", { className: "row" }, make("label", { htmlFor: id, textContent: label }), slider, shown));
+      this.element.append(make("div", { className: "row" }, make("label", { htmlFor: id, textContent: greek(label) }), slider, shown));
       return { slider, shown };
     });
   }
@@ -176,7 +173,7 @@ class FunctionEditor {
     const spread = this.range[1] - this.range[0] || 1;
     this.usual = [this.range[0] - 0.12 * spread, this.range[1] + 0.12 * spread];
     this.locked = this.findLocked();
-    this.title = `${input.label}(${this.axes.join(", ")})`;
+    this.title = `${greek(input.label)}(${this.axes.join(", ")})`;
     this.panel = new Panel(`Input ${this.title}`, 0.62, { left: 54, right: 12, top: 10, bottom: 36 });
     this.canvas = this.panel.canvas;
     this.canvas.classList.add("edit");
@@ -511,7 +508,7 @@ class SolutionView {
       this.mapPanel.square = this.across !== "t" && this.up !== "t";
       this.mapPanel.canvas.id = "solution-map";
       this.watch(this.mapPanel, true);
-      container.append(this.mapPanel.canvas);
+      container.append(make("h3", { id: "map-title" }), this.mapPanel.canvas);
     }
     if (this.across && !this.film) {
       this.linePanel = new Panel("The solution along one axis", 0.42, { left: 54, right: this.up ? 66 : 14, top: 10, bottom: 36 });
@@ -520,9 +517,12 @@ class SolutionView {
       this.watch(this.linePanel, false);
       container.append(make("h3", { id: "line-title" }), this.linePanel.canvas);
     }
-    state.time = this.along ? this.points[this.along].length - 1 : 0;
+    // A film and a cut through a history begin at the end; a cut through a space in its middle, away from walls.
+    this.timed = this.along === "t";
+    state.time = this.along ? Math.floor((this.points[this.along].length - 1) / (this.timed ? 1 : 2)) : 0;
   }
 
+  get moment() { return `${state.quantity} at ${this.along} = ${niceNumber(this.points[this.along][state.time])}`; }
   get data() { return operator.outputs[state.quantity].data; }
 
   rescale() { this.scale = scaleOf(this.data); }
@@ -587,6 +587,7 @@ class SolutionView {
       panel.frame(across, up, ...[across, up].map((axis) => [this.points[axis][0], this.points[axis].at(-1)]));
       panel.map(this.data, this.points[across], this.points[up], this.strides[across], this.strides[up], this.offset(), this.scale);
       panel.bar(this.scale);
+      element("map-title").textContent = this.film ? this.moment : `${state.quantity}(${this.names.filter((axis) => axis in this.strides && !(axis in this.fixed)).join(", ")})`;
       if (!this.film) {
         const c = panel.context, y = panel.toY(this.points[up][state.time]);
         for (const [colour, width] of [["rgba(255,255,255,.85)", 3.5], ["#1c2126", 1.2]]) {
@@ -601,11 +602,11 @@ class SolutionView {
       const start = this.offset() + (up ? state.time * this.strides[up] : 0), margin = 0.06 * (this.scale.upper - this.scale.lower);
       panel.begin();
       panel.frame(across, state.quantity, [xs[0], xs.at(-1)], [this.scale.lower - margin, this.scale.upper + margin], { grid: true });
-      if (up) panel.line(xs, this.data, { colour: style("--quiet"), width: 1.2, dashes: [4, 4], offset: this.offset(), step });
+      if (up && this.timed) panel.line(xs, this.data, { colour: style("--quiet"), width: 1.2, dashes: [4, 4], offset: this.offset(), step });
       panel.line(xs, this.data, { colour: style("--second"), width: 2.2, offset: start, step });
       if (state.cursor) panel.dots([xs[state.cursor.i]], [this.data[start + state.cursor.i * step]], style("--ink"), 4);
-      const title = up ? `${state.quantity} at ${along} = ${niceNumber(this.points[along][state.time])} (dashed: ${along} = ${niceNumber(this.points[along][0])})` : `${state.quantity}(${across})`;
-      element("line-title").textContent = title;
+      const dashed = this.timed ? ` (dashed: ${along} = ${niceNumber(this.points[along][0])})` : "";
+      element("line-title").textContent = up ? `${this.moment}${dashed}` : `${state.quantity}(${across})`;
     }
     if (!across) element("readout").textContent = `${state.quantity} = ${niceNumber(this.data[0], 6)}`;
     this.readOut();
@@ -714,7 +715,7 @@ function picture() {
   c.fillStyle = style("--ink"); c.font = `600 ${16 * ratio}px system-ui, sans-serif`;
   c.fillText(about.title, gap, gap + 14 * ratio);
   c.font = `${13 * ratio}px Georgia, serif`;
-  c.fillText(about.equations.join("; "), gap, gap + 36 * ratio);
+  c.fillText(greek(about.equations.join("; ")), gap, gap + 36 * ratio);
   let y = gap + 46 * ratio;
   for (const canvas of canvases) { c.drawImage(canvas, gap, y); y += canvas.height + gap; }
   return whole;
@@ -722,9 +723,9 @@ function picture() {
 
 function start() {
   element("title").textContent = about.title;
-  element("equation").textContent = about.equations.join("; ");
+  element("equation").append(...typeset(about.equations.join("; ")));
   const constants = Object.entries(about.constants).map(([name, value]) => `${name} = ${typeof value === "number" ? niceNumber(value, 4) : value}`);
-  element("constants").textContent = constants.join(", ");
+  element("constants").append(...typeset(constants.join(", ")));
   element("about").textContent = [`seponet ${about.seponet}`, about.trained && `trained ${about.trained}`, about.parameters && `${about.parameters} parameters`, "computed here: nothing is loaded or sent"].filter(Boolean).join(" · ");
   setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 

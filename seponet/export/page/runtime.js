@@ -265,6 +265,26 @@ const OPERATIONS = {
   },
 };
 
+/** The numbers of a page from bytes: exact ones in float32, and ranges of levels with a scale for every 32 of them. */
+function unpackNumbers(ranges, exact, rounded) {
+  const floats = (bytes, at, count) => new Float32Array(bytes.slice(at, at + 4 * count).buffer);
+  const total = exact.length / 4 + ranges.reduce((sum, [, count]) => sum + count, 0), numbers = new Float32Array(total);
+  let from = 0, done = 0, at = 0;
+  for (const [start, count, bits] of ranges) {
+    numbers.set(floats(exact, 4 * from, start - done), done);
+    from += start - done; done = start + count;
+    const blocks = Math.ceil(count / 32), scales = floats(rounded, at, blocks), middle = 1 << (bits - 1), mask = 2 * middle - 1;
+    at += 4 * blocks;
+    for (let i = 0, held = 0, size = 0; i < count; i++) {
+      for (; size < bits; size += 8) held |= rounded[at++] << size;
+      numbers[start + i] = scales[i >> 5] * ((held & mask) - middle);
+      held >>>= bits; size -= bits;
+    }
+  }
+  numbers.set(floats(exact, 4 * from, total - done), done);
+  return numbers;
+}
+
 class FrozenOperator {
   constructor(header, numbers) {
     if (header.format !== FROZEN_FORMAT) throw new Error(`this runtime reads format ${FROZEN_FORMAT}; got ${header.format}`);
@@ -297,4 +317,4 @@ class FrozenOperator {
   }
 }
 
-if (typeof module !== "undefined") module.exports = { FrozenOperator };
+if (typeof module !== "undefined") module.exports = { FrozenOperator, unpackNumbers };
