@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from .derivatives import multi_index
     from .domain import Domain, Interval, Periodic
     from .equations.conditions import Derivative, Residual, Robin, Value
+    from .equations.normal import Normal
     from .equations.problem import Derived, Problem
     from .functions.space import Functions
     from .locations import Grid, Points
     from .losses.supervised import Data
+    from .mapped import Mapped
     from .nn.config import ModelConfig
     from .operator.calibrate import NotCalibrated
     from .operator.estimate import Calibration, Ratios
@@ -48,7 +50,9 @@ __all__ = [
     "InputRange",
     "Interval",
     "LossConfig",
+    "Mapped",
     "ModelConfig",
+    "Normal",
     "NotCalibrated",
     "Operator",
     "OptimizerConfig",
@@ -87,9 +91,11 @@ __getattr__, __dir__ = attach(
         "derivatives": ["multi_index"],
         "domain": ["Domain", "Interval", "Periodic"],
         "equations.conditions": ["Derivative", "Residual", "Robin", "Value"],
+        "equations.normal": ["Normal"],
         "equations.problem": ["Derived", "Problem"],
         "functions.space": ["Functions"],
         "locations": ["Grid", "Points"],
+        "mapped": ["Mapped"],
         "losses.supervised": ["Data"],
         "nn.config": ["ModelConfig"],
         "operator.calibrate": ["NotCalibrated"],

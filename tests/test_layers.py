@@ -22,6 +22,7 @@ LAYERS = (
     "export",
     "derivatives",
     "domain",
+    "mapped",
     "locations",
     "bases",
     "functions",

@@ -62,7 +62,9 @@ def resolving_nodes(ranks: Nodes, needs: Sequence[Bandwidth], oversampling: floa
     """
     nodes: list[tuple[str, int]] = []
     for name, rank in ranks:
-        band = max((need.functions for need in needs if need.axis == name), default=0)
+        # A function of a map's coordinates varies along every axis of the box.
+        axes = (name, *(need.axis for need in needs if need.axis not in dict(ranks)))
+        band = max((need.functions for need in needs if need.axis in axes), default=0)
         nodes.append((name, math.ceil(oversampling * max(1.5 * rank + 3, rank + band))))
     return tuple(nodes)
 

@@ -13,10 +13,11 @@ from ..derivatives import order_along
 from ..domain import Domain
 from ..functions import Functions, Space
 from ..locations import Evaluable
-from .checks import check_closed, check_names, check_periodic
-from .conditions import Condition, Residual, Value
+from .chart import Chart
+from .conditions import Condition, Value
 from .describe import describe_problem, html_table
-from .expression import Expression
+from .normal import Normal
+from .statement import make_statement
 from .symbols import Symbol, Vocabulary
 from .terms import LinearCondition, Term, periodic_jumps
 
@@ -66,7 +67,7 @@ class Problem:
     inputs: ClassVar[Mapping[str, Space]] = {}
     derived: ClassVar[Mapping[str, Derived]] = {}
     """Functions that follow from the inputs, and that conditions, equations and branches may name like inputs."""
-    conditions: ClassVar[Sequence[Condition]] = ()
+    conditions: ClassVar[Sequence[Condition | Normal]] = ()
     open_axes: ClassVar[tuple[str, ...]] = ()
     """Axes that are meant to have no condition although the equation differentiates along them."""
     tested_by: ClassVar[Mapping[str, str]] = {}
@@ -74,6 +75,8 @@ class Problem:
     out (`discretise/test_functions.py`)."""
 
     vocabulary: ClassVar[Vocabulary]
+    chart: ClassVar[Chart | None]
+    """The map of a mapped domain; None on a box. Equations and conditions are written along the box."""
     equations: ClassVar[tuple[Term, ...]]
     linear_conditions: ClassVar[tuple[LinearCondition, ...]]
     free_conditions: ClassVar[tuple[Term, ...]]
@@ -91,26 +94,11 @@ class Problem:
         try:
             if not isinstance(self.fields, tuple) or not self.fields:
                 raise ValueError(f'fields must be a tuple of names, for instance ("s",); got {self.fields!r}')
-            vocabulary = Vocabulary(self.domain, self.fields, self.spaces)
             bodies = {n: getattr(self, n) for n in dir(type(self)) if n == "equation" or n.startswith("equation_")}
             if not bodies:
                 raise ValueError("there is no equation; write a method `equation(self, s, s_t, ...)`")
-            equations = tuple(
-                Term(n, Expression.parse(body, vocabulary, f"`{n}`"))
-                for n, body in sorted(bodies.items(), key=lambda item: _line(item[1]))
-            )
-            linear: list[LinearCondition] = []
-            free: list[Term] = []
-            for condition in self.conditions:
-                if isinstance(condition, Residual):
-                    free.extend(condition.terms(vocabulary))
-                elif isinstance(condition, Condition):
-                    linear.extend(condition.linear(vocabulary))
-                else:
-                    raise ValueError(f"a condition is Value, Derivative, Robin or Residual; got {condition!r}")
-            check_names([c.name for c in linear] + [t.name for t in free])
-            check_periodic(self.domain, equations, linear, free)
-            check_closed(self.domain, self.open_axes, equations, linear, free)
+            ordered = sorted(bodies.items(), key=lambda item: _line(item[1]))
+            statement = make_statement(self.domain, self.fields, self.spaces, ordered, self.conditions, self.open_axes)
             if self.reference_resolution and self.has_reference and not _takes_resolution(self.reference):
                 raise ValueError(
                     f"`reference` must take a `resolution`, since reference_resolution is {self.reference_resolution}: "
@@ -119,10 +107,11 @@ class Problem:
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error.__cause__
         for attribute, value in (
-            ("vocabulary", vocabulary),
-            ("equations", equations),
-            ("linear_conditions", tuple(linear)),
-            ("free_conditions", tuple(free)),
+            ("vocabulary", statement.vocabulary),
+            ("chart", statement.chart),
+            ("equations", statement.equations),
+            ("linear_conditions", statement.linear),
+            ("free_conditions", statement.free),
         ):
             object.__setattr__(self, attribute, value)
 

@@ -17,7 +17,7 @@ from .._machine import host_memory
 from .._precision import in_precision_of, is_double
 from .._text import did_you_mean
 from ..calculus.basis_values import BasisValues
-from ..calculus.evaluate import evaluate
+from ..calculus.evaluate import derivatives_along_box, evaluate
 from ..calculus.model import FixedCoefficients, Model, Sensors
 from ..domain import Domain
 from ..equations.problem import Problem
@@ -166,7 +166,7 @@ class CompiledEvaluator:
 
     def _basis_values(self, arrays: Any, where: Location | None) -> BasisValues:
         where = self.where if where is None else where
-        request = {None: frozenset(symbol.alpha for symbol in self.symbols)}
+        request = {None: derivatives_along_box(self.model.problem, self.symbols)}
         return eqx.combine(arrays, self._static).basis_values(where, where, request)[None]
 
     def _values(
