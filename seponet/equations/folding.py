@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._precision import double_precision
 from ..domain import Interval
+from ..functions import Functions
 from ..locations import Evaluable, Grid
 from .chart import Chart
 
@@ -23,6 +24,30 @@ EDGE = 1e-3
 def folded(chart: Chart, functions: Mapping[str, Evaluable]) -> Bool[Array, " functions"]:
     """Which functions have a shape that folds: det J has not one sign. May be traced."""
     return jnp.min(_relative(chart, functions), axis=-1) <= 0.0
+
+
+def unfolded(chart: Chart, functions: Mapping[str, Functions], count: int) -> dict[str, Functions]:
+    """The first `count` of a few more functions whose shapes do not fold; may be traced, so it can't refuse: if there
+    are fewer, they are repeated."""
+    bad = folded(chart, functions)
+    order = jnp.argsort(bad, stable=True)
+    rows = order[jnp.arange(count) % jnp.maximum(jnp.sum(~bad), 1)]
+    return {name: f[rows] for name, f in functions.items()}
+
+
+def describe_folds(chart: Chart, functions: Mapping[str, Evaluable]) -> tuple[float, str]:
+    """The share of shapes that fold, and in words which share and where; empty if none does."""
+    least, places = worst_points(chart, functions)
+    bad = np.flatnonzero(~(least > 0.0))
+    if not len(bad):
+        return 0.0, ""
+    worst = int(bad[np.argmin(np.nan_to_num(least[bad], nan=-np.inf))])
+    inputs = " and ".join(chart.shapes)
+    return len(bad) / len(least), (
+        f"{len(bad)} of {len(least)} shapes fold ({100 * len(bad) / len(least):.2g}%): det J is zero or changes its "
+        f"sign, for function {worst} at {at_point(places[worst])}; make {inputs} smaller or smoother, or the map one "
+        "that bears them"
+    )
 
 
 def worst_points(

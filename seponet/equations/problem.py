@@ -16,10 +16,14 @@ from ..locations import Evaluable
 from .chart import Chart
 from .conditions import Condition, Value
 from .describe import describe_problem, html_table
+from .folding import unfolded
 from .normal import Normal
 from .statement import make_statement
 from .symbols import Symbol, Vocabulary
 from .terms import LinearCondition, Term, periodic_jumps
+
+SPARE = 16
+"""Shapes that are drawn in addition, in the place of those that fold."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +236,15 @@ class Problem:
         return max((order_along(symbol.alpha, axis) for symbol in symbols), default=0)
 
     def sample(self, key: PRNGKeyArray, count: int) -> dict[str, Functions]:
-        """`count` functions of each input, drawn from its space, and what is derived from them."""
+        """`count` functions of each input, drawn from its space, and what is derived from them. Shapes that a map
+        can't bear, because they fold, are left out."""
+        if self.chart is None or not self.chart.shapes:
+            return self.draw(key, count)
+        # A shape that folds has no solution, and is never trained on.
+        return unfolded(self.chart, self.draw(key, count + SPARE), count)
+
+    def draw(self, key: PRNGKeyArray, count: int) -> dict[str, Functions]:
+        """`sample` without a look at the shapes: some may fold."""
         keys: Array = jax.random.split(key, max(len(self.inputs), 1))
         # Sorted by name: the order in which inputs are declared does not change the samples.
         drawn = {name: space.sample(keys[i], count) for i, (name, space) in enumerate(sorted(self.inputs.items()))}

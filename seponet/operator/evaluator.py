@@ -26,6 +26,7 @@ from ..functions import Functions
 from ..functions.interpolant import interpolate
 from ..locations import Grid, Location, Points
 from .inputs import read_inputs, read_sensor_values
+from .placement import physical_coordinates
 
 Inputs = dict[str, Functions]
 
@@ -86,7 +87,7 @@ class CompiledEvaluator:
             values = self.compute(inputs, count or 1)
             for symbol, value in zip(self.symbols, values, strict=True):
                 check_finite(str(symbol), value)
-            return self.label(values, count)
+            return self.label(values, count, inputs)
 
     def evaluate(self, values: Any = None) -> Any:
         """The fields for values at the sensors: a pure function, which may be compiled and differentiated.
@@ -141,8 +142,11 @@ class CompiledEvaluator:
                     whole[chunk, row : row + rows] = part
         return results
 
-    def label(self, values: Sequence[np.ndarray], count: int | None) -> xr.DataArray | xr.Dataset:
-        """The values of every symbol with names and coordinates; without the functions' axis if `count` is None."""
+    def label(
+        self, values: Sequence[np.ndarray], count: int | None, inputs: Mapping[str, Functions]
+    ) -> xr.DataArray | xr.Dataset:
+        """The values of every symbol with names and coordinates, those of a map included; without the functions' axis
+        if `count` is None."""
         function = () if count is None else ("function",)
         if isinstance(self.where, Points):
             dims, axes = (*function, "point"), "point"
@@ -150,6 +154,9 @@ class CompiledEvaluator:
             dims = (*function, *(name for name, c in self.coordinates.items() if c.ndim))
             axes = None
         coords = {name: (axes or name, c) if c.ndim else c for name, c in self.coordinates.items()}
+        kept = tuple(name for name, c in self.coordinates.items() if c.ndim)
+        problem = self.model.problem
+        coords |= physical_coordinates(problem, inputs, self.where, kept, many=count is not None)
         arrays: dict[str, xr.DataArray] = {}
         for symbol, value in zip(self.symbols, values, strict=True):
             value = value if count is not None else value[0]
@@ -258,6 +265,11 @@ def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) ->
 
     **Returns:** the location, and the coordinates as float64 arrays; a number stays one, without an axis.
     """
+    if set(given) == set(domain.physical_names) != set(domain):
+        raise ValueError(
+            f"{', '.join(domain.physical_names)} are coordinates of a map: a grid is one of its box, whose axes are "
+            f"{', '.join(domain)}; for single points by coordinates pass points=True"
+        )
     if set(given) != set(domain):
         raise ValueError(f"coordinates are needed for the axes {', '.join(domain)}; got {', '.join(given) or 'none'}")
     arrays: dict[str, np.ndarray] = {}

@@ -22,10 +22,11 @@ from ..nn.model import OperatorNetwork
 from .calibrate import FUNCTIONS, calibrate
 from .error import ErrorEstimator, error_field, label_errors, with_errors
 from .estimate import Calibration
-from .evaluator import CompiledEvaluator, check_size, forget_programs, locate, requested_symbols, sensors_of
+from .evaluator import check_size, forget_programs, locate, requested_symbols, sensors_of
 from .facts import describe_operator, operator_html
 from .inputs import read_inputs
 from .nodes import choose_nodes, given_nodes
+from .points import AnyEvaluator, make_evaluator
 from .refinement import Refined, Refinement
 from .rollout import roll_out
 from .saving import load_parts, save_model
@@ -73,7 +74,7 @@ class Operator:
         self.folder: Path | None = None
         """Where it was loaded from."""
         self._estimator = ErrorEstimator(model, calibration)
-        self._evaluators: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
+        self._evaluators: OrderedDict[Any, AnyEvaluator] = OrderedDict()
         self._dropped = 0
         arrays, static = eqx.partition(model, eqx.is_array)
 
@@ -120,7 +121,8 @@ class Operator:
         - `u`: the inputs.
         - `derivative`: one name like `"s_x"`, or several; by default the fields themselves.
         - `field`: one of several fields.
-        - `points`: take the coordinates as those of scattered points, with dimensions (function, point).
+        - `points`: take the coordinates as those of scattered points, with dimensions (function, point). On a mapped
+            domain they may be physical ones, `x=..., y=...`: the map is inverted, and points outside are NaN.
         - `error`: whether the estimated error of each function (see `error`, which looks at inputs outside once more,
             on a finer grid) is to be among the coordinates: `error`, `upper_95` and `inside`.
         - `memory`: the working memory in bytes, approximately and without the result.
@@ -132,7 +134,7 @@ class Operator:
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
             errors, coefficients = self._errors(inputs, count, None, memory, finer=False)
-            predicted = evaluator.label(evaluator.compute(inputs, count or 1, coefficients), count)
+            predicted = evaluator.label(evaluator.compute(inputs, count or 1, coefficients), count, inputs)
         return with_errors(predicted, errors)
 
     def error(
@@ -220,7 +222,7 @@ class Operator:
         corrected = solve_to(self._estimator, inputs, count or 1, rtol, memory)
         if corrected.reason:
             logger.warning("rtol = %g was not reached for %s", rtol, corrected.reason)
-        return corrected.label(evaluator.label(corrected.values(evaluator, inputs), count), count)
+        return corrected.label(evaluator.label(corrected.values(evaluator, inputs), count, inputs), count)
 
     def compile(
         self,
@@ -230,7 +232,7 @@ class Operator:
         points: bool = False,
         memory: int = MEMORY,
         **coordinates: Any,
-    ) -> CompiledEvaluator:
+    ) -> AnyEvaluator:
         """A compiled evaluator on one grid: a new input costs a pass of the branch and a contraction. See `predict`."""
         symbols = requested_symbols(self.problem, derivative, field)
         double = is_double(self.model) or jax.config.read("jax_enable_x64")
@@ -240,7 +242,7 @@ class Operator:
         location = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in arrays.items())
         key = (location, symbols, points, memory, double)
         if key not in self._evaluators:
-            self._evaluators[key] = CompiledEvaluator(
+            self._evaluators[key] = make_evaluator(
                 self.model, self._coefficients, coordinates, points=points, symbols=symbols, memory=memory
             )
             while len(self._evaluators) > KEPT:

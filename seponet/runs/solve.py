@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -14,8 +15,10 @@ from .._text import did_you_mean, percent
 from ..discretise import Solution
 from ..equations.problem import Problem
 from ..evaluation.own_reference import solve_and_tell, values_of
+from ..locations import Grid
 from ..operator.evaluator import locate
 from ..operator.inputs import read_inputs
+from ..operator.placement import physical_coordinates
 from ..training.progress import messages_shown, someone_listens
 from .problems import make_problem
 
@@ -102,6 +105,10 @@ def _label(solution: Solution, coordinates: Mapping[str, np.ndarray], count: int
     errors = solution.errors if count is not None else solution.errors[0]
     about = {"long_name": "estimated relative L2 error of each function, fields together"}
     coords = {**{n: (n, c) if c.ndim else c for n, c in coordinates.items()}, "error": (function, errors, about)}
+    with double_precision():
+        where = Grid.of(solution.problem.domain, {n: jnp.asarray(c) for n, c in grid.items()})
+        kept = tuple(name for name, c in coordinates.items() if c.ndim)
+        coords |= physical_coordinates(solution.problem, solution.inputs, where, kept, many=count is not None)
     shape = (*np.shape(errors), *(c.size for c in coordinates.values() if c.ndim))
     fields: dict[str, xr.DataArray] = {}
     for field in solution.problem.fields:
