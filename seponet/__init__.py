@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ._lazy import attach
 
 if TYPE_CHECKING:
-    from . import frozen, functions, nn, plots, problems
+    from . import frozen, functions, maps, nn, plots, problems
     from .derivatives import multi_index
     from .domain import Domain, Interval, Periodic
     from .equations.conditions import Derivative, Residual, Robin, Value
@@ -72,6 +72,7 @@ __all__ = [
     "frozen",
     "functions",
     "load",
+    "maps",
     "multi_index",
     "nn",
     "plots",
@@ -85,6 +86,7 @@ __getattr__, __dir__ = attach(
     {
         "frozen": [],
         "functions": [],
+        "maps": [],
         "nn": [],
         "plots": [],
         "problems": [],

@@ -25,6 +25,7 @@ LAYERS = (
     "mapped",
     "locations",
     "bases",
+    "maps",
     "functions",
     "drawing",
     "equations",

@@ -37,7 +37,7 @@ ANALYTIC = frozenset(
         r"\w+",
         """add sub mul div neg add_any square integer_pow pow sqrt rsqrt cbrt exp exp2 expm1 log log1p sin cos tan asin
         acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc copy convert_element_type broadcast_in_dim reshape
-        squeeze expand_dims slice concatenate transpose pjit jit custom_jvp_call""",
+        squeeze expand_dims slice concatenate transpose reduce_sum dot_general iota pjit jit custom_jvp_call""",
     )
 )
 """Primitives of analytic formulas."""

@@ -1,4 +1,4 @@
-"""Whether the shapes that a mapped domain is trained on are domains: no folds, no tears, and which corners they have."""
+"""Whether sampled shapes of a mapped domain are domains: no folds, no tears; and which corners they have."""
 
 import logging
 
