@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .operator.evaluator import CompiledEvaluator
     from .operator.input_range import InputRange
     from .operator.operator import Operator, load
+    from .operator.points import PointEvaluator
     from .operator.refinement import Refined
     from .runs.solve import solve
     from .runs.train import train
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     )
     from .training.loop import Diverged
     from .training.recipe import Recipe
+    from .vtk import write_vtk
 
 __version__ = "0.1.0"
 
@@ -57,6 +59,7 @@ __all__ = [
     "Operator",
     "OptimizerConfig",
     "Periodic",
+    "PointEvaluator",
     "Points",
     "Problem",
     "Ratios",
@@ -79,6 +82,7 @@ __all__ = [
     "problems",
     "solve",
     "train",
+    "write_vtk",
 ]
 
 __getattr__, __dir__ = attach(
@@ -105,6 +109,7 @@ __getattr__, __dir__ = attach(
         "operator.evaluator": ["CompiledEvaluator"],
         "operator.input_range": ["InputRange"],
         "operator.operator": ["Operator", "load"],
+        "operator.points": ["PointEvaluator"],
         "operator.refinement": ["Refined"],
         "runs.solve": ["solve"],
         "runs.train": ["train"],
@@ -118,5 +123,6 @@ __getattr__, __dir__ = attach(
         ],
         "training.loop": ["Diverged"],
         "training.recipe": ["Recipe"],
+        "vtk": ["write_vtk"],
     },
 )

@@ -24,6 +24,8 @@ LAYERS = (
     "domain",
     "mapped",
     "locations",
+    "placed",
+    "vtk",
     "bases",
     "maps",
     "functions",

@@ -138,7 +138,11 @@ def render() -> str:
         lines.append(
             f"| {(kind.__doc__ or name).rstrip('.')} | {ranks} | {row['mean']:.2%} / {row['largest']:.2%} | "
             f"{row['announced']:.2%} | {row['solve_largest']:.2g} | "
-            + (f"{network['mean']:.2%} / {network['largest']:.2%} | {network['solve_largest']:.2g} |" if network else "| |")
+            + (
+                f"{network['mean']:.2%} / {network['largest']:.2%} | {network['solve_largest']:.2g} |"
+                if network
+                else "| |"
+            )
         )
     return "\n".join(lines)
 

@@ -102,6 +102,4 @@ class Quadrilateral(Problem):
         return s_xx + s_yy + f
 
 
-PROBLEMS = {
-    c.__name__: c for c in (Annulus, Star, Channel, Ring, Corner120, Corner150, Quadrilateral)
-}
+PROBLEMS = {c.__name__: c for c in (Annulus, Star, Channel, Ring, Corner120, Corner150, Quadrilateral)}

@@ -36,9 +36,9 @@ def transfinite(bottom: Curve, top: Curve, left: Curve, right: Curve, **axes: Ax
 
     **Arguments:**
 
-    - `bottom`, `top`: from left to right, and `left`, `right`, from bottom to top: each a function of a parameter from 0
-        to 1 that returns (x, y), in `jax.numpy`, or points on the curve, `[n, 2]`, from end to end. Points are joined by
-        a quintic spline; functions converge faster.
+    - `bottom`, `top`: from left to right, and `left`, `right`, from bottom to top: each a function of a parameter from
+        0 to 1 that returns (x, y), in `jax.numpy`, or points on the curve, `[n, 2]`, from end to end. Points are joined
+        by a quintic spline; functions converge faster.
     - `axes`: further axes, which stand first and are kept.
     """
     curves = {

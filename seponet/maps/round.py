@@ -93,9 +93,9 @@ def ring(inner: Any, outer: Any, *, centre: tuple[float, float] = (0.0, 0.0), **
     second = closed_curve(outer, "theta", "the outer curve of a ring", CIRCLE)
     x, y = (
         combine(
-            ("rho", "theta"),
+            ("rho",),
             (first[i], second[i]),
-            lambda rho, theta, a, b, i=i: centre[i] + (1 - rho) * a + rho * b,
+            lambda rho, a, b, i=i: centre[i] + (1 - rho) * a + rho * b,
         )
         for i in (0, 1)
     )

@@ -12,6 +12,7 @@ from ..equations.chart import Chart, Jet
 from ..equations.problem import Problem
 from ..functions import Functions
 from ..locations import Evaluable, Location, Points
+from ..placed import REPLACES
 
 CANDIDATES = {1: 65, 2: 25, 3: 11}
 """Points along each mapped axis among which the first guess of an inverse is chosen."""
@@ -22,7 +23,7 @@ STARTS, STEPS = 3, 12
 
 def physical_coordinates(
     problem: Problem, inputs: Mapping[str, Functions], where: Location, kept: tuple[str, ...], *, many: bool
-) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+) -> dict[str, tuple[tuple[str, ...], np.ndarray, dict[str, str]]]:
     """The coordinates of a map on a grid or at points of the box, as labelled arrays need them; none on a box.
 
     **Arguments:**
@@ -35,19 +36,21 @@ def physical_coordinates(
         return {}
     names = {name: inputs[name] for name in chart.shapes}
     located = jax.jit(lambda given: {n: chart.locate(given, where)[n] for n in chart.mapped})(names)
-    labelled: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    labelled: dict[str, tuple[tuple[str, ...], np.ndarray, dict[str, str]]] = {}
+    attributes = {REPLACES: " ".join(chart.domain.replaced)}
     for name, values in located.items():
         array = np.asarray(values)
         varies = bool(chart.shapes)
         dims: list[str] = ["function"] if varies and many else []
         array = array if dims else array[0]
         if isinstance(where, Points):
-            labelled[name] = ((*dims, "point"), np.broadcast_to(array, (*array.shape[: len(dims)], *where.shape)))
+            spread = np.broadcast_to(array, (*array.shape[: len(dims)], *where.shape))
+            labelled[name] = (*dims, "point"), spread, attributes
             continue
         axes = [n for n in where.names if n in kept and (n in chart.domain.replaced or chart.moves_with(n))]
         full = np.broadcast_to(array, (*array.shape[: len(dims)], *where.shape))
         index = [slice(None) if n in axes else 0 for n in where.names]
-        labelled[name] = ((*dims, *axes), full[(*[slice(None)] * len(dims), *index)])
+        labelled[name] = (*dims, *axes), full[(*[slice(None)] * len(dims), *index)], attributes
     return labelled
 
 
