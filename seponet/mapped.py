@@ -46,7 +46,7 @@ class Mapped(Domain):
         *,
         pole: Mapping[str, float] | None = None,
         keep: Sequence[str] | None = None,
-        **coordinates: Callable[..., Array],
+        **coordinates: Any,
     ) -> None:
         if not isinstance(box, Domain) or isinstance(box, Mapped):
             raise ValueError(f"Mapped needs a box, Domain(p=(0, 1), q=(0, 1)) for instance; got {box!r}")

@@ -129,10 +129,8 @@ def _cells(shape: Sequence[int]) -> np.ndarray:
     """The points of each cell of a grid, in VTK's order."""
     numbers = np.arange(int(np.prod(shape))).reshape(shape, order="F")
     corners = CORNERS.get(len(shape)) or tuple((*corner, k) for k in (0, 1) for corner in CORNERS[2])
-    rows = [
-        numbers[tuple(slice(c, n - 1 + c) for c, n in zip(corner, shape, strict=True))].ravel() for corner in corners
-    ]
-    return np.stack(rows, axis=1)
+    parts = [tuple(slice(c, n - 1 + c) for c, n in zip(corner, shape, strict=True)) for corner in corners]
+    return np.stack([numbers[part].ravel() for part in parts], axis=1)
 
 
 def _array(name: str, values: np.ndarray, components: int = 1) -> str:
@@ -140,10 +138,8 @@ def _array(name: str, values: np.ndarray, components: int = 1) -> str:
     raw = np.ascontiguousarray(values).tobytes()
     text = base64.b64encode(np.uint64(len(raw)).tobytes() + raw).decode()
     kind = kinds[values.dtype.kind]
-    return (
-        f'<DataArray type="{kind}" Name={quoteattr(name)} NumberOfComponents="{components}" format="binary">'
-        f"{text}</DataArray>"
-    )
+    vector = f' NumberOfComponents="{components}"' if components > 1 else ""
+    return f'<DataArray type="{kind}" Name={quoteattr(name)}{vector} format="binary">{text}</DataArray>'
 
 
 def _document(kind: str, content: str, attributes: str = "") -> str:

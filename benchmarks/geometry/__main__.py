@@ -43,7 +43,7 @@ def references(problem: Any, inputs: Any, cells: int) -> list[Reference]:
         return [solve(case(type(problem).__name__, row), cells) for row in rows]
 
 
-def level_errors(problem: Any, inputs: Any, level: Level, exact: list[Reference]) -> np.ndarray:
+def level_errors(inputs: Any, level: Level, exact: list[Reference]) -> np.ndarray:
     """The true errors of the solutions of a discretisation, at the nodes of the elements."""
     errors = []
     with double_precision():
@@ -80,8 +80,8 @@ def measure(name: str, train: float | None) -> dict[str, Any]:
         "announced": float(np.max(resolution.errors)),
         "seconds": time.perf_counter() - began,
     }
-    true = level_errors(problem, inputs, resolution.coarse, fine)
-    finer = level_errors(problem, inputs, resolution.fine, fine)
+    true = level_errors(inputs, resolution.coarse, fine)
+    finer = level_errors(inputs, resolution.fine, fine)
     row |= {"mean": float(np.mean(true)), "largest": float(np.max(true))}
     row |= {"solve_mean": float(np.mean(finer)), "solve_largest": float(np.max(finer))}
     if train:
@@ -90,8 +90,8 @@ def measure(name: str, train: float | None) -> dict[str, Any]:
 
 
 def reference_error(fine: list[Reference], coarse: list[Reference]) -> float:
-    """The largest relative difference of two nested meshes at the nodes that both have: the coarser one's error, of which
-    the finer one has a fifth or less."""
+    """The largest relative difference of two nested meshes at the nodes that both have: the coarser one's error, of
+    which the finer one has a fifth or less."""
     differences = []
     for first, second in zip(fine, coarse, strict=True):
         values = {tuple(at): value for at, value in zip(first.box.round(9).T, first.values, strict=True)}

@@ -1,4 +1,4 @@
-"""Poisson's equation on seven domains, shapes or sources as inputs: `seponet train benchmarks/geometry/domains.py:Star`."""
+"""Poisson's equation on seven domains, shapes or sources as inputs: `seponet train .../domains.py:Star`."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +7,6 @@ from seponet import Domain, Mapped, Normal, Periodic, Problem, Value, maps
 from seponet.functions import GaussianField, SpectralField
 
 THETA = Domain(theta=Periodic(0, 2 * np.pi))
-WAVES = {"sigma": 60.0, "tau": 3.0, "gamma": 6.0}
-"""Smooth random functions of an angle, of size about one after division by their deviation."""
 
 
 class Annulus(Problem):

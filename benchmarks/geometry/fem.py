@@ -83,7 +83,7 @@ def case(name: str, inputs: Mapping[str, Functions]) -> Case:
     if name == "Channel":
         return Case(
             lambda a, b: (b, a * 0.6 * np.exp(0.3 * along(inputs["h"], "x", b % 1.0))),
-            {"right": lambda a, b: along(inputs["g"], "x", b % 1.0)},
+            {"right": lambda _, b: along(inputs["g"], "x", b % 1.0)},
             zero,
             periodic=True,
         )
@@ -132,8 +132,8 @@ def solve(given: Case, cells: int) -> Reference:
     a, b = flat.doflocs
     mesh = replace(flat, doflocs=np.stack(given.place(a, b)))
     basis = skfem.Basis(mesh, skfem.ElementQuad2(), intorder=5)
-    stiffness = skfem.BilinearForm(lambda u, v, w: dot(grad(u), grad(v))).assemble(basis)
-    mass = skfem.BilinearForm(lambda u, v, w: u * v).assemble(basis)
+    stiffness = skfem.BilinearForm(lambda u, v, _: dot(grad(u), grad(v))).assemble(basis)
+    mass = skfem.BilinearForm(lambda u, v, _: u * v).assemble(basis)
     load = skfem.LinearForm(lambda v, w: given.source(w.x[0], w.x[1]) * v).assemble(basis)
     # The degrees of freedom in the flat mesh say which side they are on.
     box = skfem.Basis(flat, skfem.ElementQuad2(), intorder=2).doflocs

@@ -13,9 +13,11 @@ from ..calculus.model import FixedCoefficients, Model
 from ..equations.symbols import Symbol
 
 
-def solution_norms(model: Model, inputs: Any, nodes: Nodes, c: Array) -> Float[Array, " functions"]:
-    """The L2 norms of the solutions, all fields together; physical ones on a mapped domain."""
-    return _l2(model, inputs, nodes, _fields(model, inputs, nodes, c))
+def solution_norms(
+    model: Model, inputs: Any, nodes: Nodes, c: Array, *, physical: bool = True
+) -> Float[Array, " functions"]:
+    """The L2 norms of the solutions, all fields together; on a mapped domain physical ones, or those over its box."""
+    return _l2(model, inputs, nodes, _fields(model, inputs, nodes, c), physical=physical)
 
 
 @eqx.filter_jit
@@ -44,10 +46,12 @@ def _fields(model: Model, inputs: Any, nodes: Nodes, c: Array) -> list[Array]:
     return [jnp.broadcast_to(v, (len(c), *where.shape)) for v in values.values()]
 
 
-def _l2(model: Model, inputs: Any, nodes: Nodes, fields: list[Array]) -> Float[Array, " functions"]:
+def _l2(
+    model: Model, inputs: Any, nodes: Nodes, fields: list[Array], *, physical: bool = True
+) -> Float[Array, " functions"]:
     collocation = make_collocation(model, nodes)
     squares = sum(value**2 for value in fields)
-    element = volume_element(model.problem, inputs, collocation.where)
+    element = volume_element(model.problem, inputs, collocation.where) if physical else None
     squares = squares if element is None else squares * element
     for weights in collocation.weights:
         assert weights is not None

@@ -153,6 +153,7 @@ def draw_shape(axes: Axes, x: np.ndarray, y: np.ndarray, values: np.ndarray, sca
         if length > 1e-5 * size and not seam:
             axes.plot(across, up, color=INK, linewidth=0.7)
     axes.set_aspect("equal")
+    axes.use_sticky_edges = False
     axes.margins(0.04)
     few_ticks(axes)
     return image
