@@ -12,11 +12,12 @@ map keeps, such as t, has $A_{at} = -\sum_k A_{ak} X^k_t$.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -152,6 +153,11 @@ class Chart:
             values = {symbol: symbol.evaluate(functions, where) for symbol in expression.symbols}
             located[name] = full_rank(expression(values), where)
         return located
+
+    @cached_property
+    def compiled_locate(self) -> Callable[[Mapping[str, Evaluable], Location], dict[str, Array]]:
+        """`locate`, compiled once for each kind of location."""
+        return jax.jit(lambda functions, where: self.locate(functions, where))
 
     def evaluate_input(
         self, functions: Mapping[str, Evaluable], name: str, alpha: MultiIndex, where: Location

@@ -1,6 +1,6 @@
 """Maps that fold: det J changes its sign, and a point has two places in the box, or none."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import jax
@@ -50,11 +50,19 @@ def describe_folds(chart: Chart, functions: Mapping[str, Evaluable]) -> tuple[fl
     )
 
 
+def refuse_folds(chart: Chart | None, functions: Mapping[str, Evaluable]) -> None:
+    """Refuse given shapes that fold: a solution there would be one of another problem."""
+    if chart is not None and chart.shapes:
+        _, text = describe_folds(chart, functions)
+        if text:
+            raise ValueError(f"of the given shapes, {text}")
+
+
 def worst_points(
     chart: Chart, functions: Mapping[str, Evaluable]
 ) -> tuple[Float[np.ndarray, " functions"], list[dict[str, float]]]:
     """For each function the least det J, relative to its mean, and where in the box that is."""
-    relative = np.asarray(jax.jit(lambda given: _relative(chart, given))(dict(functions)))
+    relative = np.asarray(_compiled(chart)({name: functions[name] for name in chart.shapes}))
     grid = _grid(chart)
     places = [np.unravel_index(i, grid.shape) for i in np.argmin(relative, axis=-1)]
     found = [
@@ -90,10 +98,10 @@ def check_closing(chart: Chart, functions: Mapping[str, Evaluable]) -> None:
         interval = chart.domain.axis(axis)
         if not interval.periodic:
             continue
-        inside = jax.jit(lambda given, where: chart.locate(given, where))(dict(functions), _grid(chart))
+        given = {name: functions[name] for name in chart.shapes}
+        inside = chart.compiled_locate(given, _grid(chart))
         size = max(float(np.ptp(np.asarray(inside[name]))) for name in chart.mapped)
-        locate = jax.jit(lambda given, where: chart.locate(given, where))
-        ends = [locate(dict(functions), _grid(chart).fix(axis, at)) for at in (interval.lower, interval.upper)]
+        ends = [chart.compiled_locate(given, _grid(chart).fix(axis, at)) for at in (interval.lower, interval.upper)]
         for name in chart.mapped:
             lower, upper = (np.asarray(end[name]) for end in ends)
             if np.max(np.abs(upper - lower)) > 1e-6 * size:
@@ -106,6 +114,11 @@ def check_closing(chart: Chart, functions: Mapping[str, Evaluable]) -> None:
 def at_point(where: Mapping[str, float]) -> str:
     """A point of the box in words."""
     return ", ".join(f"{name} = {value:.3g}" for name, value in where.items())
+
+
+@cache
+def _compiled(chart: Chart) -> Callable[[Mapping[str, Evaluable]], Array]:
+    return jax.jit(lambda functions: _relative(chart, functions))
 
 
 def _relative(chart: Chart, functions: Mapping[str, Evaluable]) -> Float[Array, "functions points"]:

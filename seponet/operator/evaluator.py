@@ -20,6 +20,7 @@ from ..calculus.basis_values import BasisValues
 from ..calculus.evaluate import derivatives_along_box, evaluate
 from ..calculus.model import FixedCoefficients, Model, Sensors
 from ..domain import Domain
+from ..equations.folding import refuse_folds
 from ..equations.problem import Problem
 from ..equations.symbols import Symbol
 from ..functions import Functions
@@ -84,6 +85,7 @@ class CompiledEvaluator:
         """The fields for one or many functions, given as for `Operator.predict`."""
         with in_precision_of(self.model):
             inputs, count = read_inputs(self.model.problem, sensors_of(self.model.problem, self.model.sensors), u)
+            refuse_folds(self.model.problem.chart, self.model.problem.complete(inputs))
             values = self.compute(inputs, count or 1)
             for symbol, value in zip(self.symbols, values, strict=True):
                 check_finite(str(symbol), value)

@@ -15,6 +15,7 @@ from jaxtyping import Array
 
 from .._precision import in_precision_of, is_double
 from ..calculus.collocation import Nodes, make_collocation
+from ..equations.folding import refuse_folds
 from ..equations.problem import Problem
 from ..functions import Functions
 from ..losses.pointwise import physics_loss
@@ -448,7 +449,9 @@ class Operator:
     def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
         """Batches of inputs and of what is derived from them, and their number; None without a functions' axis."""
         inputs, count = read_inputs(self.problem, sensors_of(self.problem, self.model.sensors), u)
-        return self.problem.complete(inputs), count
+        inputs = self.problem.complete(inputs)
+        refuse_folds(self.problem.chart, inputs)
+        return inputs, count
 
     def _errors(
         self, inputs: dict[str, Functions], count: int | None, level: str | None, memory: int, finer: bool = True

@@ -34,8 +34,8 @@ def physical_coordinates(
     chart = problem.chart
     if chart is None:
         return {}
-    names = {name: inputs[name] for name in chart.shapes}
-    located = jax.jit(lambda given: {n: chart.locate(given, where)[n] for n in chart.mapped})(names)
+    found = chart.compiled_locate({name: inputs[name] for name in chart.shapes}, where)
+    located = {name: found[name] for name in chart.mapped}
     labelled: dict[str, tuple[tuple[str, ...], np.ndarray, dict[str, str]]] = {}
     attributes = {REPLACES: " ".join(chart.domain.replaced)}
     for name, values in located.items():

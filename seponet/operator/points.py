@@ -13,6 +13,7 @@ from jaxtyping import Array
 from .._precision import in_precision_of
 from ..calculus.evaluate import evaluate
 from ..calculus.model import FixedCoefficients, Model
+from ..equations.folding import refuse_folds
 from ..equations.symbols import Symbol
 from ..functions import Functions
 from ..locations import Points
@@ -57,6 +58,7 @@ class PointEvaluator:
         with in_precision_of(self.model):
             inputs, count = read_inputs(self.model.problem, sensors_of(self.model.problem, self.model.sensors), u)
             inputs = self.model.problem.complete(inputs)
+            refuse_folds(self.chart, inputs)
             return self.label(self.compute(inputs, count or 1), count, inputs)
 
     def evaluate(self, values: Any = None) -> Any:

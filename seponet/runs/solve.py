@@ -13,6 +13,7 @@ import xarray as xr
 from .._precision import double_precision
 from .._text import did_you_mean, percent
 from ..discretise import Solution
+from ..equations.folding import refuse_folds
 from ..equations.problem import Problem
 from ..evaluation.own_reference import solve_and_tell, values_of
 from ..locations import Grid
@@ -73,6 +74,7 @@ def solve(
         coordinates = _coordinates(equation, points)
         with double_precision():
             functions, count = read_inputs(equation, _samples(equation), inputs)
+            refuse_folds(equation.chart, equation.complete(functions))
         solution = solve_and_tell(equation, functions, tolerance, exact)
         labelled = _label(solution, coordinates, count)
         labelled.attrs |= _attributes(solution, time.perf_counter() - began)
