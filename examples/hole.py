@@ -10,7 +10,7 @@ from seponet.functions import Scalar
 
 
 class Hole(Problem):
-    """The quarter between two diagonals: u is even across the upper one, odd across the lower, v the other way round."""
+    """The quarter between diagonals: u is even across the upper one, odd across the lower, v the other way round."""
 
     fields = ("u", "v")
     domain = Mapped(Domain(p=(-1, 1), q=(0, 1)), x=lambda p, q, a: (1 - q) * a * jnp.cos(np.pi / 4 * p) + q,

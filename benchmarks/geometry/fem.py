@@ -53,6 +53,11 @@ def along(functions: Functions, axis: str, at: Array) -> Array:
     return np.asarray(values).reshape(np.shape(at))
 
 
+def graded(t: Array) -> Array:
+    """Cells that shrink towards corners, where solutions are singular."""
+    return 0.5 * (1 - np.cos(np.pi * t))
+
+
 def case(name: str, inputs: Mapping[str, Functions]) -> Case:
     """The domain of a problem for inputs of one function each; formulas are written here once more, in NumPy."""
     walls = {"left": zero, "right": zero, "bottom": zero, "top": zero}
@@ -83,14 +88,12 @@ def case(name: str, inputs: Mapping[str, Functions]) -> Case:
     if name == "Channel":
         return Case(
             lambda a, b: (b, a * 0.6 * np.exp(0.3 * along(inputs["h"], "x", b % 1.0))),
-            {"right": lambda _, b: along(inputs["g"], "x", b % 1.0)},
+            {"left": lambda _, b: along(inputs["g"], "x", b % 1.0)},
             zero,
             periodic=True,
         )
     if name in ("Corner120", "Corner150"):
         angle = np.radians(float(name[-3:]))
-        # Cells shrink towards the corners, where solutions are singular.
-        graded = lambda t: 0.5 * (1 - np.cos(np.pi * t))  # noqa: E731
         return Case(
             lambda a, b: (graded(a) + np.cos(angle) * graded(b), np.sin(angle) * graded(b)),
             walls,
@@ -99,12 +102,12 @@ def case(name: str, inputs: Mapping[str, Functions]) -> Case:
     if name == "Quadrilateral":
 
         def sides(a: Array, b: Array) -> tuple[Array, Array]:
+            a, b = graded(a), graded(b)
             bump, bulge = np.sin(np.pi * a), np.sin(np.pi * b)
             x = a + (1 - a) * (-0.1 * bulge) + a * 0.2 * bulge
             return x, b + (1 - b) * 0.15 * bump + b * 0.2 * bump
 
-        fixed = {"left": zero, "right": zero, "bottom": zero}
-        return Case(sides, fixed, lambda x, y: at_points(inputs["f"], x, y))
+        return Case(sides, walls, lambda x, y: at_points(inputs["f"], x, y))
     raise ValueError(name)
 
 

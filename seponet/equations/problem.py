@@ -185,7 +185,10 @@ class Problem:
         )
 
     def _axes_of(self, symbol: Symbol) -> tuple[str, ...]:
-        return self.spaces[symbol.name].domain.names if symbol.kind == "input" else ()
+        if symbol.kind != "input":
+            return ()
+        moving = [] if self.chart is None or symbol.chart is None else filter(self.chart.moves_with, self.domain)
+        return (*self.spaces[symbol.name].domain.names, *moving)
 
     def restart(self, inputs: Mapping[str, Functions], end: Mapping[str, Array]) -> dict[str, Functions]:
         """The inputs of the next window of time, whose initial values are the fields at the end of this one.

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import jax.numpy as jnp
@@ -40,9 +41,8 @@ def length(given: Length, what: str) -> Named:
         return Named((given,), lambda value: value)
     if callable(given):
         return Named(arguments(given), given)
-    if not np.isscalar(given) or not np.isfinite(float(given)):
+    if not isinstance(given, int | float | np.number) or not np.isfinite(number := float(given)):
         raise ValueError(f"{what} is a number, the name of an input, or a function of axes and inputs; got {given!r}")
-    number = float(given)
     return Named((), lambda: number)
 
 
@@ -66,7 +66,8 @@ def closed_curve(given: Any, axis: str, what: str, period: float) -> tuple[Named
         return tuple(Named((axis,), _Trigonometric(points[:, i], period)) for i in (0, 1))  # pyright: ignore[reportReturnType]
     if callable(given) and _is_curve(given):
         named = Named(arguments(given), given)
-        return Named(named.names, lambda *v: given(*v)[0]), Named(named.names, lambda *v: given(*v)[1])
+        curve: Callable[..., Any] = given
+        return Named(named.names, lambda *v: curve(*v)[0]), Named(named.names, lambda *v: curve(*v)[1])
     radius = length(given, what)
     return (
         combine((axis,), (radius,), lambda angle, r: r * jnp.cos(angle)),
@@ -98,10 +99,9 @@ def _is_curve(function: Callable[..., Any]) -> bool:
 
 
 def _points(given: Any, what: str, *, closed: bool) -> np.ndarray:
-    try:
+    points: Any = np.zeros(0)
+    with suppress(TypeError, ValueError):
         points = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        points = np.zeros(0)
     least = 3 if closed else 2
     if points.ndim != 2 or points.shape[1] != 2 or len(points) < least or not np.all(np.isfinite(points)):
         raise ValueError(f"{what} needs at least {least} points, an array [n, 2]; got the shape {points.shape}")

@@ -12,13 +12,14 @@ from ..equations.chart import Chart, Jet
 from ..equations.problem import Problem
 from ..functions import Functions
 from ..locations import Evaluable, Location, Points
+from ..mapped import Mapped
 from ..placed import REPLACES
 
 CANDIDATES = {1: 65, 2: 25, 3: 11}
 """Points along each mapped axis among which the first guess of an inverse is chosen."""
 
-STARTS, STEPS = 3, 12
-"""Guesses that Newton's method starts from, and its steps from each."""
+STARTS, STEPS, LIMIT = 3, 12, 0.25
+"""Guesses that Newton's method starts from, its steps from each, and the longest of them relative to an axis."""
 
 
 def physical_coordinates(
@@ -79,36 +80,55 @@ def invert(
         located = place(box)
         return jnp.sqrt(sum((located[k][0] - given[k]) ** 2 for k in chart.mapped))
 
-    def step(_: Any, box: dict[str, Array]) -> dict[str, Array]:
+    def step(box: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
+        """The next guess, and how far it is from this one, relative to the axes."""
         where = Points(domain.names, tuple({**kept, **box}[n] for n in domain.names))
         jet = Jet(chart, {symbol: symbol.evaluate(functions, where) for symbol in chart.symbols(1)})
         located = chart.locate(functions, where)
         moved: dict[str, Array] = {}
+        change = jnp.zeros_like(next(iter(box.values())))
         for axis in domain.replaced:
-            change = sum(jet.inverse(axis, k) * (given[k][None] - located[k]) for k in chart.mapped)
-            change = jnp.nan_to_num(jnp.broadcast_to(jnp.asarray(change), (1, len(box[axis])))[0])
-            interval = domain.axis(axis)
-            limit = 0.25 * interval.length
-            following = box[axis] + jnp.clip(change, -limit, limit)
-            if interval.periodic:
-                following = interval.lower + jnp.mod(following - interval.lower, interval.length)
-            else:
-                # A pole has no inverse; a point next to it has.
-                slack = 1e-9 * interval.length if axis in dict(domain.poles) else 0.0
-                following = jnp.clip(following, interval.lower + slack, interval.upper - slack)
-            moved[axis] = following
-        return moved
+            delta = sum(jet.inverse(axis, k) * (given[k][None] - located[k]) for k in chart.mapped)
+            delta = jnp.nan_to_num(jnp.broadcast_to(jnp.asarray(delta), (1, len(box[axis])))[0])
+            limit = LIMIT * domain.axis(axis).length
+            moved[axis] = _inside(domain, axis, box[axis] + jnp.clip(delta, -limit, limit))
+            change = jnp.maximum(change, jnp.abs(moved[axis] - box[axis]) / domain.axis(axis).length)
+        return moved, change
 
-    def solve(box: dict[str, Array]) -> tuple[dict[str, Array], Array]:
-        found = jax.lax.fori_loop(0, STEPS, step, box)
-        return found, missed(found)
+    def improve(carry: tuple[Array, dict[str, Array], Array]) -> tuple[Array, dict[str, Array], Array]:
+        return carry[0] + 1, *step(carry[1])
 
-    found, distances = jax.vmap(solve)(guesses)
-    best = jnp.argmin(distances, axis=0)[None]
-    distance = jnp.take_along_axis(distances, best, axis=0)[0]
-    inside = distance <= 0.2 * jnp.sqrt(jnp.finfo(distance.dtype).eps) * size
-    chosen = {axis: jnp.take_along_axis(values, best, axis=0)[0] for axis, values in found.items()}
-    return {**kept, **chosen}, inside
+    def moving(carry: tuple[Array, dict[str, Array], Array]) -> Array:
+        return (carry[0] < STEPS) & jnp.any(carry[2] > tiny)
+
+    def attempt(carry: tuple[Array, dict[str, Array], Array]) -> tuple[Array, dict[str, Array], Array]:
+        number, best, distance = carry
+        start = {axis: values[number] for axis, values in guesses.items()}
+        _, found, _ = jax.lax.while_loop(moving, improve, (jnp.asarray(0), start, jnp.ones_like(distance)))
+        reached = missed(found)
+        better = reached < distance
+        chosen = {axis: jnp.where(better, found[axis], best[axis]) for axis in best}
+        return number + 1, chosen, jnp.minimum(distance, reached)
+
+    def unfinished(carry: tuple[Array, dict[str, Array], Array]) -> Array:
+        return (carry[0] < STARTS) & jnp.any(carry[2] > near)
+
+    first = {axis: values[0] for axis, values in guesses.items()}
+    tiny = 1e-2 * jnp.sqrt(jnp.finfo(first[domain.replaced[0]].dtype).eps)
+    near = 0.2 * jnp.sqrt(jnp.finfo(first[domain.replaced[0]].dtype).eps) * size
+    far = jnp.full_like(first[domain.replaced[0]], jnp.inf)
+    _, found, distance = jax.lax.while_loop(unfinished, attempt, (jnp.asarray(0), first, far))
+    return {**kept, **found}, distance <= near
+
+
+def _inside(domain: Mapped, axis: str, values: Array) -> Array:
+    """Values on an axis: wrapped round a periodic one, and kept between the ends of an interval."""
+    interval = domain.axis(axis)
+    if interval.periodic:
+        return interval.lower + jnp.mod(values - interval.lower, interval.length)
+    # A pole has no inverse; a point next to it has.
+    slack = 1e-9 * interval.length if axis in dict(domain.poles) else 0.0
+    return jnp.clip(values, interval.lower + slack, interval.upper - slack)
 
 
 def _candidates(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
@@ -107,7 +108,7 @@ class Movie:
             image.set_array(shown)
             return
         axes, (label, scale) = image.axes, self.drawn[number]
-        assert axes is not None
+        assert isinstance(axes, Axes)
         for artist in (*axes.collections, *axes.lines):
             artist.remove()
         self.images[number] = draw_slice(axes, self.case, self.arrangement, shown, scale, label, i)
