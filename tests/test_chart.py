@@ -6,6 +6,7 @@ import numpy as np
 
 from seponet import Domain, Grid, Mapped, Normal, Periodic, Points, Problem, Value
 from seponet.derivatives import multi_index
+from seponet.equations.chart import Chart
 from seponet.equations.linear_parts import fuse
 from seponet.equations.pullback import physical_derivative
 from seponet.equations.symbols import Symbol
@@ -14,10 +15,15 @@ from seponet.functions import GaussianField, Scalar, SpectralField
 TWO_PI = 2 * np.pi
 
 
+def chart_of(problem: Problem) -> Chart:
+    assert problem.chart is not None
+    return problem.chart
+
+
 def evaluate(problem, inputs, expressions, where, function):
     """Expressions along the box for s = `function` of the physical coordinates, whose derivatives along the box come
     from automatic differentiation through the map: nothing here uses the chain rule that is tested."""
-    chart, domain = problem.chart, problem.domain
+    chart, domain = chart_of(problem), problem.domain
     mesh = [np.asarray(m).reshape(-1) for m in np.meshgrid(*where.points, indexing="ij")]
     count = max((len(f) for f in inputs.values()), default=1)
     betas = list(dict.fromkeys(s.alpha for e in expressions for s in e.symbols if s.kind == "field"))
@@ -54,7 +60,7 @@ def evaluate(problem, inputs, expressions, where, function):
 def physical(problem, *names):
     """Physical derivatives of s as expressions along the box."""
     symbols = [Symbol("field", "s", problem.domain.parse_derivative(name)) for name in names]
-    return [physical_derivative(symbol, problem.chart) for symbol in symbols]
+    return [physical_derivative(symbol, chart_of(problem)) for symbol in symbols]
 
 
 def grid_of(domain, seed=0, points=4):
@@ -69,11 +75,11 @@ def close(got, wanted):
     assert np.max(np.abs(got - wanted)) <= 1e-10 * np.max(np.abs(wanted))
 
 
-POLAR = {"x": lambda rho, theta: rho * jnp.cos(theta), "y": lambda rho, theta: rho * jnp.sin(theta)}
+POLAR = (lambda rho, theta: rho * jnp.cos(theta), lambda rho, theta: rho * jnp.sin(theta))
 
 
 class Disk(Problem):
-    domain = Mapped(Domain(rho=(0, 1), theta=Periodic(0, TWO_PI)), pole={"rho": 0}, **POLAR)
+    domain = Mapped(Domain(rho=(0, 1), theta=Periodic(0, TWO_PI)), pole={"rho": 0}, x=POLAR[0], y=POLAR[1])
     conditions = [Value({"rho": 1})]
 
     def equation(self, s_xx, s_yy):
@@ -119,7 +125,7 @@ def partial(function, *places):
 def test_physical_derivatives_in_polar_coordinates():
     problem, where = Disk(), grid_of(Disk.domain)
     names = ("x", "y", "xx", "xy", "yy", "xxy")
-    at = problem.chart.locate({}, where)
+    at = chart_of(problem).locate({}, where)
     points = at["x"].reshape(-1), at["y"].reshape(-1)
     found = evaluate(problem, {}, physical(problem, *names), where, plane)
     for name, got in zip(names, found, strict=True):
@@ -163,7 +169,7 @@ def test_derivatives_on_a_moving_domain_with_a_shape_as_input():
         return jnp.cos(t + 0.5 * x) * jnp.exp(0.3 * y) + t * x**2 * y**2
 
     names = ("t", "x", "y", "xx", "xy", "ty")
-    at = problem.chart.locate(inputs, where)
+    at = chart_of(problem).locate(inputs, where)
     found = evaluate(problem, inputs, physical(problem, *names), where, function)
     for name, got in zip(names, found, strict=True):
         points = [np.broadcast_to(at[n], got.shape).reshape(-1) for n in "txy"]
@@ -178,7 +184,7 @@ def test_an_equation_is_rewritten_with_its_body_unchanged():
         return jnp.sin(t + x) * y**3 + x**2 * y
 
     (got,) = evaluate(problem, inputs, [problem.equations[0].expression], where, function)
-    at = problem.chart.locate(inputs, where)
+    at = chart_of(problem).locate(inputs, where)
     points = [np.broadcast_to(at[n], got.shape).reshape(-1) for n in "txy"]
 
     def residual(t, x, y):
@@ -195,7 +201,7 @@ def test_three_mapped_axes():
         return jnp.exp(0.5 * x) * jnp.sin(y) * z**2
 
     (got,) = evaluate(problem, {}, [problem.equations[0].expression], where, function)
-    at = problem.chart.locate({}, where)
+    at = chart_of(problem).locate({}, where)
     points = [np.broadcast_to(at[n], got.shape).reshape(-1) for n in "xyz"]
     wanted = jax.vmap(lambda *p: sum(partial(function, i, i)(*p) for i in range(3)))(*points)
     close(got.reshape(-1), wanted)
@@ -222,7 +228,7 @@ def test_rotations_of_a_star_change_nothing_but_its_inputs():
     class Plain(Star):
         conditions = [Value({"rho": 1})]
 
-        def equation(self, s_xx, s_yy):
+        def equation(self, s_xx, s_yy):  # pyright: ignore[reportIncompatibleMethodOverride]
             return s_xx + s_yy + 1.0
 
     symbols = {str(symbol) for symbol in Plain().equations[0].expression.symbols}
@@ -235,7 +241,7 @@ def test_inputs_of_coordinates_and_physical_derivatives_of_inputs():
     inputs = problem.sample(jax.random.key(2), 2)
     expression = problem.equations[0].expression
     (got,) = evaluate(problem, inputs, [expression], where, lambda x, y: x * 0.0)
-    at = problem.chart.locate(inputs, where)
+    at = chart_of(problem).locate(inputs, where)
 
     def radius(x, y, row):
         theta = jnp.arctan2(y, x) % TWO_PI
@@ -256,7 +262,7 @@ def test_normal_derivatives_on_a_random_wall():
     inputs = problem.sample(jax.random.key(4), 2)
     where = grid_of(Star.domain).fix("rho", 1.0)
     (got,) = evaluate(problem, inputs, [term.expression], where, plane)
-    at = problem.chart.locate(inputs, where)
+    at = chart_of(problem).locate(inputs, where)
     theta = np.asarray(where["theta"])
     for row in range(2):
         x, y = (np.asarray(at[n][row]).reshape(-1) for n in "xy")

@@ -95,7 +95,7 @@ class Chart:
         if len(factors) == 1:
             return _without_zeros({multi_index(**{a: 1}): jet.inverse(a, factors[0]) for a in self.domain})
         if len(factors) == 2:
-            return self._second(*factors, jet)
+            return self._second(factors[0], factors[1], jet)
         return self._higher(factors, values, jet)
 
     def _second(self, i: str, j: str, jet: "Jet") -> Coefficients:

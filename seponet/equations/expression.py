@@ -65,14 +65,14 @@ class Expression:
         rates = [_differentiate(symbol, axis, inputs) for symbol in self.symbols]
         if all(isinstance(rate, float) and rate == 0.0 for rate in rates):
             return Expression.constant(0.0)
-        needed = [symbol for rate in rates if not isinstance(rate, float) for symbol in rate.symbols]
+        needed = [symbol for rate in rates if isinstance(rate, Expression) for symbol in rate.symbols]
         symbols = tuple(dict.fromkeys((*self.symbols, *needed)))
 
         def derivative(*arguments: Array) -> Array:
             values = dict(zip(symbols, arguments, strict=True))
             primals = arguments[: len(self.symbols)]
             tangents = tuple(
-                jnp.full_like(p, rate) if isinstance(rate, float) else rate(values)
+                rate(values) if isinstance(rate, Expression) else jnp.full_like(p, rate)
                 for rate, p in zip(rates, primals, strict=True)
             )
             # A jvp wants primals and tangents of one shape, and an argument may lack axes that its derivative has.
