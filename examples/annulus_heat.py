@@ -3,6 +3,8 @@
 python examples/annulus_heat.py           # trains for some minutes, then draws ring.png and writes ring.pvd
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +32,7 @@ class Ring(Problem):
 if __name__ == "__main__":
     operator = seponet.train(Ring)
     walls = Ring().sample(jax.random.key(7), 2)
-    grid = {"t": [0.5, 1.0], "rho": np.linspace(0, 1, 31), "theta": np.linspace(0, 2 * np.pi, 121)}
+    grid: dict[str, Any] = {"t": [0.5, 1.0], "rho": np.linspace(0, 1, 31), "theta": np.linspace(0, 2 * np.pi, 121)}
     s = operator.predict(walls, error=True, **grid)
     print("estimated errors:", s.error.values)
     plots.draw(s).savefig("ring.png")

@@ -3,6 +3,8 @@
 python examples/channel_flow.py           # trains for a minute or two, then draws channel.png
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +29,7 @@ class Channel(Problem):
 if __name__ == "__main__":
     operator = seponet.train(Channel)
     walls = Channel().sample(jax.random.key(3), 3)
-    grid = {"x": np.linspace(0, 2, 161), "q": np.linspace(0, 1, 41)}
+    grid: dict[str, Any] = {"x": np.linspace(0, 2, 161), "q": np.linspace(0, 1, 41)}
     s, slopes = operator.predict(walls, **grid), operator.predict(walls, derivative=["s_x", "s_y"], **grid)
     speed = np.hypot(slopes.s_x, slopes.s_y)  # u = s_y and v = -s_x, physical derivatives
     figure = Figure(figsize=(9, 2.6), layout="constrained")

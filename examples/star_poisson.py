@@ -3,6 +3,8 @@
 python examples/star_poisson.py           # trains for a minute or two, then draws star.png and writes star.vts
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -30,7 +32,7 @@ WALLS = [
 
 if __name__ == "__main__":
     operator = seponet.train(Star)
-    grid = {"rho": np.linspace(0, 1, 41), "theta": np.linspace(0, 2 * np.pi, 121)}
+    grid: dict[str, Any] = {"rho": np.linspace(0, 1, 41), "theta": np.linspace(0, 2 * np.pi, 121)}
     s = operator.predict(WALLS, error=True, **grid)  # x(rho, theta) and y(rho, theta) are among its coordinates
     print("estimated errors:", s.error.values)
     print("in the middle:", operator.predict(WALLS, points=True, x=[0.0, 0.3], y=[0.0, 0.2]).values)

@@ -131,7 +131,9 @@ def _grid(chart: Chart) -> Grid:
     varying = tuple(axis for axis in chart.domain if axis in chart.domain.replaced or chart.moves_with(axis))
     count = POINTS.get(len(varying), 6)
     points = {n: _points(axis, count if n in varying else 1) for n, axis in chart.domain.axes}
-    return Grid.of(chart.domain, {name: jnp.asarray(p) for name, p in points.items()})
+    # Constants of a traced program, so that the bases of the inputs are tabulated rather than computed in it.
+    with jax.ensure_compile_time_eval():
+        return Grid.of(chart.domain, {name: jnp.asarray(p, float) for name, p in points.items()})
 
 
 @cache
