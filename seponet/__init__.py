@@ -5,20 +5,23 @@ from typing import TYPE_CHECKING
 from ._lazy import attach
 
 if TYPE_CHECKING:
-    from . import frozen, functions, nn, plots, problems
+    from . import frozen, functions, maps, nn, plots, problems
     from .derivatives import multi_index
     from .domain import Domain, Interval, Periodic
     from .equations.conditions import Derivative, Residual, Robin, Value
+    from .equations.normal import Normal
     from .equations.problem import Derived, Problem
     from .functions.space import Functions
     from .locations import Grid, Points
     from .losses.supervised import Data
+    from .mapped import Mapped
     from .nn.config import ModelConfig
     from .operator.calibrate import NotCalibrated
     from .operator.estimate import Calibration, Ratios
     from .operator.evaluator import CompiledEvaluator
     from .operator.input_range import InputRange
     from .operator.operator import Operator, load
+    from .operator.points import PointEvaluator
     from .operator.refinement import Refined
     from .runs.solve import solve
     from .runs.train import train
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     )
     from .training.loop import Diverged
     from .training.recipe import Recipe
+    from .vtk import write_vtk
 
 __version__ = "0.1.0"
 
@@ -48,11 +52,14 @@ __all__ = [
     "InputRange",
     "Interval",
     "LossConfig",
+    "Mapped",
     "ModelConfig",
+    "Normal",
     "NotCalibrated",
     "Operator",
     "OptimizerConfig",
     "Periodic",
+    "PointEvaluator",
     "Points",
     "Problem",
     "Ratios",
@@ -68,12 +75,14 @@ __all__ = [
     "frozen",
     "functions",
     "load",
+    "maps",
     "multi_index",
     "nn",
     "plots",
     "problems",
     "solve",
     "train",
+    "write_vtk",
 ]
 
 __getattr__, __dir__ = attach(
@@ -81,15 +90,18 @@ __getattr__, __dir__ = attach(
     {
         "frozen": [],
         "functions": [],
+        "maps": [],
         "nn": [],
         "plots": [],
         "problems": [],
         "derivatives": ["multi_index"],
         "domain": ["Domain", "Interval", "Periodic"],
         "equations.conditions": ["Derivative", "Residual", "Robin", "Value"],
+        "equations.normal": ["Normal"],
         "equations.problem": ["Derived", "Problem"],
         "functions.space": ["Functions"],
         "locations": ["Grid", "Points"],
+        "mapped": ["Mapped"],
         "losses.supervised": ["Data"],
         "nn.config": ["ModelConfig"],
         "operator.calibrate": ["NotCalibrated"],
@@ -97,6 +109,7 @@ __getattr__, __dir__ = attach(
         "operator.evaluator": ["CompiledEvaluator"],
         "operator.input_range": ["InputRange"],
         "operator.operator": ["Operator", "load"],
+        "operator.points": ["PointEvaluator"],
         "operator.refinement": ["Refined"],
         "runs.solve": ["solve"],
         "runs.train": ["train"],
@@ -110,5 +123,6 @@ __getattr__, __dir__ = attach(
         ],
         "training.loop": ["Diverged"],
         "training.recipe": ["Recipe"],
+        "vtk": ["write_vtk"],
     },
 )

@@ -66,7 +66,7 @@ class Domain:
             intervals.append((name, axis))
         object.__setattr__(self, "axes", tuple(intervals))
         for name in self.names:
-            if _tokens(name, tuple(n for n in self.names if n != name)) is not None:
+            if tokens(name, tuple(n for n in self.names if n != name)) is not None:
                 raise ValueError(
                     f"axis {name!r} reads as a product of the other axes, so `s_{name}` would have two meanings; "
                     "rename it"
@@ -75,6 +75,11 @@ class Domain:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.axes)
+
+    @property
+    def physical_names(self) -> tuple[str, ...]:
+        """The coordinates that equations differentiate along: the axes, unless they are mapped (`Mapped`)."""
+        return self.names
 
     def axis(self, name: str) -> Interval:
         for candidate, axis in self.axes:
@@ -99,27 +104,28 @@ class Domain:
         return name in self.names
 
     def parse_derivative(self, suffix: str) -> MultiIndex | None:
-        """`"txx"` -> (("t", 1), ("x", 2)); None if it isn't a product of axis names."""
-        tokens = _tokens(suffix, self.names)
-        if tokens is None:
+        """`"txx"` -> (("t", 1), ("x", 2)), along the coordinates; None if it isn't a product of their names."""
+        factors = tokens(suffix, self.physical_names)
+        if factors is None:
             return None
-        return tuple(sorted((name, tokens.count(name)) for name in set(tokens)))
+        return tuple(sorted((name, factors.count(name)) for name in set(factors)))
 
 
-def _tokens(word: str, names: tuple[str, ...]) -> list[str] | None:
+def tokens(word: str, names: tuple[str, ...]) -> list[str] | None:
+    """A word as a product of names, `"txx"` -> t, x, x; None if it is none."""
     if not names:
         return None
     alternatives = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     if not re.fullmatch(f"(?:{alternatives})+", word):
         return None
     # Full match first: a greedy scan may otherwise stop short where backtracking succeeds.
-    tokens: list[str] = []
+    factors: list[str] = []
     rest = word
     while rest:
         for name in sorted(names, key=len, reverse=True):
             tail = rest[len(name) :]
             if rest.startswith(name) and (not tail or re.fullmatch(f"(?:{alternatives})+", tail)):
-                tokens.append(name)
+                factors.append(name)
                 rest = tail
                 break
-    return tokens
+    return factors

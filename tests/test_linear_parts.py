@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from seponet import Domain
-from seponet.calculus.linear_parts import fuse
 from seponet.equations.expression import Expression
+from seponet.equations.linear_parts import fuse
 from seponet.equations.symbols import Vocabulary
 from seponet.functions import Scalar, SpectralField
 

@@ -101,7 +101,10 @@ MISTAKES = {
     ),
     "condition on an unknown field": ({"conditions": [*CLOSED, Value({"x": 0.5}, field="w")]}, "got 'w'"),
     "the same condition twice": ({"conditions": [*CLOSED, Value({"x": 0})]}, "two conditions are called 'x=0'"),
-    "not a condition": ({"conditions": [*CLOSED, "periodic"]}, "a condition is Value, Derivative, Robin or Residual"),
+    "not a condition": (
+        {"conditions": [*CLOSED, "periodic"]},
+        "a condition is Value, Derivative, Robin, Normal or Residual",
+    ),
     "fields as a string": ({"fields": "s"}, "fields must be a tuple of names"),
     "unknown name in a free residual": (
         {"conditions": [*CLOSED, Residual({"x": 0}, lambda s, w: s - w)]},

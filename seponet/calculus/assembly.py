@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..equations.linear_parts import Combination, LinearParts, fuse
 from ..equations.terms import Face, Term
 from ..locations import Evaluable
 from .basis_values import (
@@ -30,7 +31,6 @@ from .basis_values import (
     weighted_sum,
 )
 from .collocation import Collocation, Quadrature
-from .linear_parts import Combination, LinearParts, fuse
 from .model import Model
 
 

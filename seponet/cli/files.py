@@ -11,8 +11,9 @@ from .._files import replacing
 from ..domain import Domain
 from ..equations.problem import Problem
 from ..operator.request import check_size
+from ..vtk import SUFFIXES, write_vtk
 
-READABLE, WRITABLE = (".npy", ".csv", ".nc"), (".nc", ".npy")
+READABLE, WRITABLE = (".npy", ".csv", ".nc"), (".nc", ".npy", *SUFFIXES)
 
 
 def check_output(output: Path) -> None:
@@ -108,8 +109,11 @@ def uniform(domain: Domain, name: str, count: int) -> np.ndarray:
 
 
 def write_fields(predicted: xr.DataArray | xr.Dataset, output: Path) -> None:
-    """A NetCDF file with coordinates, or the values alone."""
+    """A NetCDF file with coordinates, VTK files, or the values alone."""
     try:
+        if output.suffix in SUFFIXES:
+            write_vtk(predicted, output)
+            return
         with replacing(output) as fresh:
             if output.suffix == ".nc":
                 predicted.to_netcdf(fresh, engine="netcdf4")

@@ -298,7 +298,9 @@ def _files(command: argparse.ArgumentParser) -> None:
         "without the upper end of a periodic axis); .nc: a variable for each input, on the file's own coordinates. A "
         "number or a vector may stand for the file of an input that has no axes. NAME is needed if there are several",
     )
-    command.add_argument("--output", required=True, metavar="FILE", help="s.nc (with coordinates) or s.npy")
+    command.add_argument(
+        "--output", required=True, metavar="FILE", help="s.nc (with coordinates), s.npy, or s.vts, s.vtu, s.pvd (VTK)"
+    )
     command.add_argument(
         "--grid",
         type=read_grid,

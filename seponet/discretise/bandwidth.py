@@ -62,9 +62,15 @@ def resolving_nodes(ranks: Nodes, needs: Sequence[Bandwidth], oversampling: floa
     """
     nodes: list[tuple[str, int]] = []
     for name, rank in ranks:
-        band = max((need.functions for need in needs if need.axis == name), default=0)
+        band = band_along(name, needs, ranks)
         nodes.append((name, math.ceil(oversampling * max(1.5 * rank + 3, rank + band))))
     return tuple(nodes)
+
+
+def band_along(name: str, needs: Sequence[Bandwidth], ranks: Nodes) -> int:
+    """How many functions inputs need along an axis of the box. One of a map's coordinates varies along all of them."""
+    axes = (name, *(need.axis for need in needs if need.axis not in dict(ranks)))
+    return max((need.functions for need in needs if need.axis in axes), default=0)
 
 
 def _along(name: str, functions: Functions, axis: str, tolerance: float) -> Bandwidth:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64
@@ -13,7 +14,7 @@ from ..calculus.undefined import find_undefined
 from ..functions import Functions
 from .discretisation import Discretisation, prolong
 from .newton import Solved, newton
-from .norms import solution_distance
+from .norms import increment_norms, solution_distance
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,25 @@ def why_no_start(level: Level, inputs: Mapping[str, Functions], number: int) -> 
 
 def distance(coarse: Level, fine: Level, inputs: Mapping[str, Functions]) -> Float64[np.ndarray, " functions"]:
     """The L2 distance of the solutions of two levels, relative to those of the finer one."""
-    if fine.discretisation.smoothed:
-        # The lifts of the two differ as well.
+    if fine.discretisation.smoothed or fine.discretisation.problem.chart is not None:
+        # The lifts of the two differ as well, or lengths along the box are none of the domain.
         moved = jnp.asarray(coarse.solved.coefficients), jnp.asarray(fine.solved.coefficients)
         apart = solution_distance(coarse.discretisation, fine.discretisation, inputs, fine.nodes, *moved)
         return np.asarray(apart) / fine.solved.norms
     across = prolong(coarse.discretisation, fine.discretisation, coarse.solved.coefficients)
     return coefficient_norms(across - fine.solved.coefficients) / fine.solved.norms
+
+
+def increment_sizes(
+    level: Level, inputs: Mapping[str, Functions], increment: Float64[np.ndarray, "functions fields *_"]
+) -> Float64[np.ndarray, " functions"]:
+    """The L2 norms of sums of a level's trial functions."""
+    if level.discretisation.problem.chart is None:
+        return coefficient_norms(increment)
+    return np.asarray(_sizes(level.discretisation, dict(inputs), level.nodes, jnp.asarray(increment)))
+
+
+_sizes = eqx.filter_jit(increment_norms)
 
 
 def coefficient_norms(coefficients: Float64[np.ndarray, "functions ..."]) -> Float64[np.ndarray, " functions"]:

@@ -25,7 +25,7 @@ from ..calculus.collocation import Nodes
 from ..functions import Functions
 from .discretisation import Discretisation
 from .gmres import gmres
-from .norms import solution_norms
+from .norms import increment_norms, solution_norms
 from .preconditioner import Preconditioner, make_preconditioner
 from .test_functions import is_square, make_tests
 from .tested import TestedResiduals
@@ -260,13 +260,18 @@ def newton_step(
         solved, left = gmres(apply, first, forcing, iterations)
         delta = solved.reshape(c.shape)
         # Iterations that stall make short steps far from a solution: then the residual itself is the measure.
-        stalled = jnp.where(left > 10 * forcing, jnp.linalg.norm(first, axis=1), 0.0)
+        stalled = jnp.where(
+            left > 10 * forcing, increment_norms(discretisation, inputs, nodes, first.reshape(c.shape)), 0.0
+        )
     # Where the matrix is singular a function stays as it is, and its change is told as infinite.
     finite = jnp.all(jnp.isfinite(delta), axis=tuple(range(1, delta.ndim)))
     delta = jnp.where(finite.reshape(-1, *(1,) * (delta.ndim - 1)), delta, 0.0)
 
     def merit(length: Array) -> Array:
-        return _norm(invert(tested(c - length * delta) - aim))
+        return size(invert(tested(c - length * delta) - aim))
+
+    def size(increment: Array) -> Array:
+        return increment_norms(discretisation, inputs, nodes, increment)
 
     lengths = jnp.asarray(LENGTHS)
     merits = jax.lax.map(merit, lengths)
@@ -275,7 +280,7 @@ def newton_step(
     best = jnp.argmin(merits.at[0].multiply(0.7), axis=0)
     chosen = lengths[best]
     new = c - chosen.reshape(-1, *(1,) * (c.ndim - 1)) * delta
-    moved = jnp.where(finite, jnp.maximum(_norm(delta), stalled), jnp.inf)
+    moved = jnp.where(finite, jnp.maximum(size(delta), stalled), jnp.inf)
     return new, moved, solution_norms(discretisation, inputs, nodes, new)
 
 
@@ -304,10 +309,6 @@ def _factorised(discretisation: Discretisation, tested: TestedResiduals, slopes:
             return solved * columns[:, 0]
 
     return lambda rows: solve(rows).reshape(-1, *shape)
-
-
-def _norm(c: Array) -> Float[Array, " functions"]:
-    return jnp.sqrt(jnp.sum(c**2, axis=tuple(range(1, c.ndim))))
 
 
 def _batch(discretisation: Discretisation, nodes: Nodes, total: int) -> int:

@@ -8,14 +8,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..calculus.collocation import Nodes, make_collocation
-from ..calculus.evaluate import evaluate
+from ..calculus.evaluate import evaluate, volume_element
 from ..calculus.model import FixedCoefficients, Model
 from ..equations.symbols import Symbol
 
 
-def solution_norms(model: Model, inputs: Any, nodes: Nodes, c: Array) -> Float[Array, " functions"]:
-    """The L2 norms of the solutions, all fields together."""
-    return _l2(model, nodes, _fields(model, inputs, nodes, c))
+def solution_norms(
+    model: Model, inputs: Any, nodes: Nodes, c: Array, *, physical: bool = True
+) -> Float[Array, " functions"]:
+    """The L2 norms of the solutions, all fields together; on a mapped domain physical ones, or those over its box."""
+    return _l2(model, inputs, nodes, _fields(model, inputs, nodes, c), physical=physical)
 
 
 @eqx.filter_jit
@@ -24,7 +26,17 @@ def solution_distance(
 ) -> Float[Array, " functions"]:
     """The L2 distances of the solutions of two models of a problem, by quadrature."""
     ours, theirs = _fields(first, inputs, nodes, c), _fields(second, inputs, nodes, other)
-    return _l2(first, nodes, [a - b for a, b in zip(ours, theirs, strict=True)])
+    return _l2(first, inputs, nodes, [a - b for a, b in zip(ours, theirs, strict=True)])
+
+
+def increment_norms(model: Model, inputs: Any, nodes: Nodes, c: Array) -> Float[Array, " functions"]:
+    """The L2 norms of sums of trial functions, without the lift: of what a Newton step changes."""
+    if model.problem.chart is None:
+        return jnp.sqrt(jnp.sum(c**2, axis=tuple(range(1, c.ndim))))  # the bases are orthonormal
+    where = make_collocation(model, nodes).where
+    basis = model.basis_values(where, where, {None: frozenset({()})})[None]
+    fields = [basis.contract(c, field, [(1.0, ())]) for field in range(len(model.problem.fields))]
+    return _l2(model, inputs, nodes, fields)
 
 
 def _fields(model: Model, inputs: Any, nodes: Nodes, c: Array) -> list[Array]:
@@ -34,9 +46,14 @@ def _fields(model: Model, inputs: Any, nodes: Nodes, c: Array) -> list[Array]:
     return [jnp.broadcast_to(v, (len(c), *where.shape)) for v in values.values()]
 
 
-def _l2(model: Model, nodes: Nodes, fields: list[Array]) -> Float[Array, " functions"]:
+def _l2(
+    model: Model, inputs: Any, nodes: Nodes, fields: list[Array], *, physical: bool = True
+) -> Float[Array, " functions"]:
+    collocation = make_collocation(model, nodes)
     squares = sum(value**2 for value in fields)
-    for weights in make_collocation(model, nodes).weights:
+    element = volume_element(model.problem, inputs, collocation.where) if physical else None
+    squares = squares if element is None else squares * element
+    for weights in collocation.weights:
         assert weights is not None
         squares = jnp.tensordot(squares, weights, ((1,), (0,)))
     volume = math.prod(axis.length for _, axis in model.problem.domain.axes)

@@ -24,7 +24,7 @@ from ..equations.problem import Problem
 from ..functions import Functions
 from .bandwidth import bandwidths, resolving_nodes
 from .discretisation import Discretisation, apply_along
-from .level import Level, coefficient_norms, distance, solve_level, why_no_start
+from .level import Level, distance, increment_sizes, solve_level, why_no_start
 from .newton import DIRECT, LARGEST_DIRECT, newton_change
 from .preconditioner import is_solvable
 from .resolved import FINER, Resolution
@@ -210,7 +210,8 @@ class _Search:
                 [np.eye(rank) - matrices[n][f] @ matrices[n][f].T for f in fields],
                 *identity[n + 1 :],
             ]
-            tails[name] = coefficient_norms(apply_along(along, c, back=False)) / level.solved.norms
+            beyond = increment_sizes(level, self.inputs, apply_along(along, c, back=False))
+            tails[name] = beyond / level.solved.norms
         return tails
 
     def _result(

@@ -25,6 +25,7 @@ from ..derivatives import Trace, order_along
 from ..domain import Interval
 from ..equations.problem import Problem
 from ..equations.terms import Term
+from ..mapped import Mapped
 from .discretisation import Discretisation
 
 
@@ -80,13 +81,18 @@ def is_square(discretisation: Discretisation, tests: tuple[TermTests, ...]) -> b
 
 
 def is_balanced(problem: Problem, field: str, axis: str) -> bool:
-    """Whether a field has as many conditions at one end of an axis as at the other, free residuals included."""
+    """Whether a field has as many conditions at one end of an axis as at the other, free residuals included.
+
+    A pole of a map needs none: the volume element vanishes there, and with it what integration by parts leaves.
+    """
     interval = problem.domain.axis(axis)
     owners = term_owners(problem, problem.terms(problem.domain.names))
     nodes = [c.trace.at for c in problem.linear_conditions if (c.field, c.axis) == (field, axis)]
     for term in problem.free_conditions:
         if term.face is not None and term.face.axis == axis and owners[term.name] == field:
             nodes.extend(term.face.nodes)
+    if isinstance(problem.domain, Mapped) and axis in dict(problem.domain.poles):
+        return len(nodes) == 1
     return interval.periodic or nodes.count(interval.lower) == nodes.count(interval.upper) == len(nodes) / 2
 
 

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from ..bases.quadrature import quadrature
 from ..calculus.assembly import Assembly, Piece
 from ..calculus.collocation import Nodes, make_collocation
+from ..calculus.evaluate import volume_element
 from ..calculus.model import Model
 from ..derivatives import MultiIndex, order_along
 from ..domain import Domain
@@ -61,6 +62,7 @@ class TestedResiduals:
             quadrature(axis, n) for (_, axis), (_, n) in zip(discretisation.problem.domain.axes, nodes, strict=True)
         ]
         self.tables = [_weighted_tables(tests, rules) for tests in self.tests]
+        self.element = volume_element(discretisation.problem, inputs, collocation.where)
 
     @property
     def rows(self) -> int:
@@ -69,8 +71,17 @@ class TestedResiduals:
 
     def __call__(self, coefficients: Float[Array, "functions fields *_"]) -> Float[Array, "functions rows"]:
         """G(c), the rows of all terms one after the other."""
-        rows = [self.project(i, piece.residual(coefficients)) for i, piece in enumerate(self.pieces)]
-        return jnp.concatenate(rows, axis=1)
+        return jnp.concatenate([self.of_term(i, coefficients) for i in range(len(self.pieces))], axis=1)
+
+    def of_term(self, term: int, coefficients: Float[Array, "functions fields *_"] | None) -> Array:
+        """The rows of one term, `[functions, rows]`; without coefficients those of the lift alone."""
+        return self.project(term, self.weighed(term, self.pieces[term].residual(coefficients)))
+
+    def weighed(self, term: int, values: Float[Array, "functions *points"]) -> Float[Array, "functions *points"]:
+        """Values in the interior times the volume element of a mapped domain: integrals are over the domain, so that
+        integration by parts is that of the equation."""
+        interior = self.pieces[term].term.face is None
+        return values if self.element is None or not interior else values * self.element
 
     def project(self, term: int, values: Float[Array, "functions *points"]) -> Float[Array, "functions rows"]:
         """The integrals of values on the grid times each test function of a term."""
@@ -86,8 +97,8 @@ class TestedResiduals:
         rows, slopes = [], []
         for i, piece in enumerate(self.pieces):
             residual, by_atom = piece.linearise(coefficients)
-            rows.append(self.project(i, residual))
-            slopes.append(_by_derivative(piece, by_atom))
+            rows.append(self.project(i, self.weighed(i, residual)))
+            slopes.append(_by_derivative(piece, [self.weighed(i, slope) for slope in by_atom]))
         return jnp.concatenate(rows, axis=1), slopes
 
     def push(self, slopes: Sequence[Slopes], direction: Float[Array, "functions fields *_"]) -> Array:

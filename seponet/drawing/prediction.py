@@ -10,10 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..functions import Functions, as_callable
+from ..placed import mapped_coordinates, positions
 from .style import (
     LINES,
     add_colour_bar,
     draw_map,
+    draw_shape,
     few_ticks,
     new_figure,
     scale_of,
@@ -144,10 +146,14 @@ def _draw_panel(figure: Figure, axes: Axes, column: Column, common: Sequence[np.
     values, note = _cut(column.values)
     title = f"{column.title}, {note}" if note else column.title
     array = values.to_numpy()
+    if "point" in values.dims:  # points outside of a mapped domain have no value
+        values = values.isel(point=np.isfinite(array))
+        array = values.to_numpy()
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{column.title} has values that are not finite, so it can't be drawn; check the model")
     if "point" in values.dims:
-        places = [str(name) for name in values.coords if values[name].dims == ("point",)]
+        mapped = mapped_coordinates(values)
+        places = [str(name) for name in mapped or values.coords if values[name].dims == ("point",)]
         across, up = (*places, None)[:2]
         if up is None:
             axes.plot(values[across], array, ".", color=LINES[0])
@@ -158,7 +164,14 @@ def _draw_panel(figure: Figure, axes: Axes, column: Column, common: Sequence[np.
             add_colour_bar(figure, image, axes)
         return
     names = [str(name) for name in values.dims]
-    if len(names) == 2:
+    placed = positions(values, tuple(names)) if len(names) == 2 and mapped_coordinates(values) else {}
+    if len(placed) == 2 and TIME not in placed:
+        scale = symmetric_scale(array) if column.difference else scale_of(*(common or [array]))
+        across, up = placed
+        image = draw_shape(axes, placed[across], placed[up], array, scale)
+        style_axes(axes, title, symbol(across), symbol(up))
+        add_colour_bar(figure, image, axes)
+    elif len(names) == 2:
         across, up = (names[1], names[0]) if names[0] == TIME else (names[0], names[1])
         scale = symmetric_scale(array) if column.difference else scale_of(*(common or [array]))
         shown = values.transpose(up, across).to_numpy()

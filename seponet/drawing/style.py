@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import NonUniformImage
@@ -134,6 +135,26 @@ def draw_map(
     axes.set_ylim(extent[2:])
     if square:
         axes.set_aspect("equal")
+    few_ticks(axes)
+    return image
+
+
+def draw_shape(axes: Axes, x: np.ndarray, y: np.ndarray, values: np.ndarray, scale: Scale) -> QuadMesh:
+    """Values at points `x`, `y` of a mapped grid, all `[n, m]`, interpolated between them, in the true shape."""
+    image = axes.pcolormesh(x, y, values, cmap=scale.colours, shading="gouraud", rasterized=True)
+    image.set_clim(scale.lower, scale.upper)
+    size = max(float(np.ptp(x)), float(np.ptp(y)), 1e-300)
+    edges = [(x[i], y[i]) for i in (0, -1)] + [(x[:, i], y[:, i]) for i in (0, -1)]
+    for across, up in edges:
+        length = float(np.sum(np.hypot(np.diff(across), np.diff(up))))
+        others = [(a, b) for a, b in edges if a is not across]
+        # A pole is no wall, and neither is where a periodic axis closes.
+        seam = any(np.max(np.hypot(a - across, b - up)) < 1e-5 * size for a, b in others if a.shape == across.shape)
+        if length > 1e-5 * size and not seam:
+            axes.plot(across, up, color=INK, linewidth=0.7)
+    axes.set_aspect("equal")
+    axes.use_sticky_edges = False
+    axes.margins(0.04)
     few_ticks(axes)
     return image
 

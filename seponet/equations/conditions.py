@@ -53,7 +53,7 @@ class Derivative:
 
     def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
         if self.order < 1:
-            raise ValueError(f"a Derivative on {_show(self.at)} needs order >= 1; got {self.order} (0 is a Value)")
+            raise ValueError(f"a Derivative on {show_face(self.at)} needs order >= 1; got {self.order} (0 is a Value)")
         return _linear(self, (0.0,) * self.order + (1.0,), vocabulary)
 
 
@@ -69,7 +69,9 @@ class Robin:
 
     def linear(self, vocabulary: Vocabulary) -> list[LinearCondition]:
         if self.value == 0 == self.derivative:
-            raise ValueError(f"the Robin condition on {_show(self.at)} says nothing: value and derivative are both 0")
+            raise ValueError(
+                f"the Robin condition on {show_face(self.at)} says nothing: value and derivative are both 0"
+            )
         return _linear(self, (self.value, self.derivative), vocabulary)
 
 
@@ -82,10 +84,10 @@ class Residual:
     name: str | None = None
 
     def terms(self, vocabulary: Vocabulary) -> list[Term]:
-        expression = Expression.parse(self.residual, vocabulary, f"the residual on {_show(self.at)}")
+        expression = Expression.parse(self.residual, vocabulary, f"the residual on {show_face(self.at)}")
         return [
-            Term(_label(axis, node, self.name or "residual"), expression, Face(axis, (node,)))
-            for axis, node in _places(self.at, vocabulary.domain, self)
+            Term(face_label(axis, node, self.name or "residual"), expression, Face(axis, (node,)))
+            for axis, node in face_positions(self.at, vocabulary.domain, self)
         ]
 
 
@@ -95,28 +97,35 @@ Condition = Value | Derivative | Robin | Residual
 def _linear(
     condition: Value | Derivative | Robin, weights: tuple[float, ...], vocabulary: Vocabulary
 ) -> list[LinearCondition]:
-    field = condition.field
-    if field is None and len(vocabulary.fields) == 1:
-        field = vocabulary.fields[0]
-    if field is None or field not in vocabulary.fields:
-        raise ValueError(
-            f"the condition on {_show(condition.at)} must say which field it is about: "
-            f'field="{vocabulary.fields[0]}" for instance (fields: {", ".join(vocabulary.fields)}); got {field!r}'
-        )
-    data = _data(condition.equals, vocabulary, f"the condition on {_show(condition.at)}")
+    field = field_of(condition, vocabulary)
+    data = right_hand_side(condition.equals, vocabulary, f"the condition on {show_face(condition.at)}")
     kind = type(condition).__name__.lower()
     prefix = "" if kind == "value" else f"{kind} "
     prefix += f"{condition.order} " if isinstance(condition, Derivative) and condition.order > 1 else ""
     suffix = field if len(vocabulary.fields) > 1 else None
     implied = isinstance(condition, Derivative) and condition.implied
     conditions: list[LinearCondition] = []
-    for axis, node in _places(condition.at, vocabulary.domain, condition):
-        name = prefix + _label(axis, node, suffix)
+    for axis, node in face_positions(condition.at, vocabulary.domain, condition):
+        name = prefix + face_label(axis, node, suffix)
         conditions.append(LinearCondition(name, axis, field, Trace(node, weights), data, implied))
     return conditions
 
 
-def _data(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
+def field_of(condition: Any, vocabulary: Vocabulary) -> str:
+    """The field that a condition is about: the one that it names, or the only one."""
+    field = condition.field
+    if field is None and len(vocabulary.fields) == 1:
+        field = vocabulary.fields[0]
+    if field is None or field not in vocabulary.fields:
+        raise ValueError(
+            f"the condition on {show_face(condition.at)} must say which field it is about: "
+            f'field="{vocabulary.fields[0]}" for instance (fields: {", ".join(vocabulary.fields)}); got {field!r}'
+        )
+    return field
+
+
+def right_hand_side(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
+    """The data of a condition, from what may stand for them."""
     if isinstance(equals, str):
         try:
             symbol = vocabulary.parse(equals)
@@ -135,13 +144,19 @@ def _data(equals: Any, vocabulary: Vocabulary, label: str) -> Expression:
     return expression
 
 
-def _places(at: FacePosition, domain: Domain, condition: Condition) -> list[tuple[str, float]]:
+def face_positions(at: FacePosition, domain: Domain, condition: Any) -> list[tuple[str, float]]:
+    """The axis and the coordinate of each face that a condition names."""
     if not isinstance(at, Mapping) or len(at) != 1:
         raise ValueError(
             f"{type(condition).__name__} needs one axis and where on it, for instance "
             f'{{"t": 0}} or {{"x": (0, 1)}}; got {at!r}'
         )
     ((axis, nodes),) = at.items()
+    if axis not in domain and axis in domain.physical_names:
+        raise ValueError(
+            f"{type(condition).__name__} names {axis}, a coordinate of the map; conditions are on faces of its box, "
+            f"whose axes are {', '.join(domain)}"
+        )
     interval = domain.axis(axis)
     positions = [float(node) for node in (nodes if isinstance(nodes, tuple | list) else (nodes,))]
     for node in positions:
@@ -152,9 +167,11 @@ def _places(at: FacePosition, domain: Domain, condition: Condition) -> list[tupl
     return [(axis, node) for node in positions]
 
 
-def _label(axis: str, node: float, what: str | None) -> str:
+def face_label(axis: str, node: float, what: str | None) -> str:
+    """The name of a condition on a face."""
     return f"{axis}={node:g}" + (f" {what}" if what else "")
 
 
-def _show(at: Any) -> str:
+def show_face(at: Any) -> str:
+    """A face in words."""
     return ", ".join(f"{axis} = {node}" for axis, node in at.items()) if isinstance(at, Mapping) else repr(at)

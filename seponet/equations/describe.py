@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..domain import Domain
 from ..functions import Space
+from ..mapped import Mapped, arguments
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -63,10 +64,15 @@ def _expression(equation: Callable[..., Any]) -> str:
 
 
 def describe_domain(domain: Domain) -> str:
-    """The axes: `t in [0, 1], x in [0, 1), periodic`."""
-    return ", ".join(
-        f"{name} in [{axis.lower:g}, {axis.upper:g}{') periodic' if axis.periodic else ']'}"
-        for name, axis in domain.axes
+    """The axes: `t in [0, 1], x in [0, 1), periodic`; and the coordinates of a map, `y(q, h)`."""
+    functions = domain.coordinates if isinstance(domain, Mapped) else ()
+    mapped = "".join(f", {name}({', '.join(arguments(function))})" for name, function in functions)
+    return (
+        ", ".join(
+            f"{name} in [{axis.lower:g}, {axis.upper:g}{') periodic' if axis.periodic else ']'}"
+            for name, axis in domain.axes
+        )
+        + mapped
     )
 
 

@@ -5,8 +5,10 @@ asked for by its name. An `Expression` is such a function together with its pars
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import jax
@@ -61,17 +63,18 @@ class Expression:
         of the arguments, which are symbols themselves.
         """
         rates = [_differentiate(symbol, axis, inputs) for symbol in self.symbols]
-        extra = tuple(dict.fromkeys(m for m in rates if isinstance(m, Symbol) and m not in self.symbols))
-        symbols = self.symbols + extra
+        if all(isinstance(rate, float) and rate == 0.0 for rate in rates):
+            return Expression.constant(0.0)
+        needed = [symbol for rate in rates if isinstance(rate, Expression) for symbol in rate.symbols]
+        symbols = tuple(dict.fromkeys((*self.symbols, *needed)))
 
         def derivative(*arguments: Array) -> Array:
             values = dict(zip(symbols, arguments, strict=True))
             primals = arguments[: len(self.symbols)]
             tangents = tuple(
-                values[m] if isinstance(m, Symbol) else jnp.full_like(p, m) for m, p in zip(rates, primals, strict=True)
+                rate(values) if isinstance(rate, Expression) else jnp.full_like(p, rate)
+                for rate, p in zip(rates, primals, strict=True)
             )
-            if not primals:
-                return jnp.zeros_like(self.function())
             # A jvp wants primals and tangents of one shape, and an argument may lack axes that its derivative has.
             primals = tuple(
                 jnp.broadcast_to(p, jnp.broadcast_shapes(p.shape, t.shape))
@@ -129,12 +132,35 @@ class Expression:
         return program.jaxpr, result
 
 
-def _differentiate(symbol: Symbol, axis: str, inputs: Mapping[str, Space]) -> Symbol | float:
+def _differentiate(symbol: Symbol, axis: str, inputs: Mapping[str, Space]) -> "Expression | float":
     if symbol.kind == "coordinate":
         return 1.0 if symbol.name == axis else 0.0
+    if symbol.chart is not None:
+        rates = symbol.chart.input_rates(symbol, axis)
+        return sum_of_products(rates) if rates else 0.0
     if symbol.kind == "input" and axis not in inputs[symbol.name].domain:
         return 0.0
-    return Symbol(symbol.kind, symbol.name, compose(symbol.alpha, multi_index(**{axis: 1})))
+    following = Symbol(symbol.kind, symbol.name, compose(symbol.alpha, multi_index(**{axis: 1})))
+    return Expression((following,), lambda value: value)
+
+
+def sum_of_products(pairs: Sequence[tuple[Symbol, Expression]]) -> Expression:
+    """sum of symbol * expression."""
+    needed = [symbol for first, second in pairs for symbol in (first, *second.symbols)]
+    symbols = tuple(dict.fromkeys(needed))
+
+    def total(*arguments: Array) -> Array:
+        values = dict(zip(symbols, arguments, strict=True))
+        products = [values[first] * second(values) for first, second in pairs]
+        return reduce(add, products)
+
+    return Expression(symbols, total)
+
+
+def probe_shapes(symbols: Sequence[Symbol], vocabulary: Vocabulary) -> dict[Symbol, tuple[int, ...]]:
+    """Shapes of the values of symbols, for two functions and another number of points along every axis."""
+    full = (2, *range(3, 3 + len(vocabulary.domain)))
+    return {symbol: _probe_shape(symbol, vocabulary, full) for symbol in symbols}
 
 
 def _probe_shape(symbol: Symbol, vocabulary: Vocabulary, full: tuple[int, ...]) -> tuple[int, ...]:
@@ -142,7 +168,13 @@ def _probe_shape(symbol: Symbol, vocabulary: Vocabulary, full: tuple[int, ...]) 
         return full
     sizes = dict(zip(vocabulary.domain, full[1:], strict=True))
     if symbol.kind == "coordinate":
+        if symbol.name not in sizes:  # a map's coordinate, which may depend on shapes and on all axes
+            return full
         return (1, *(n if axis == symbol.name else 1 for axis, n in sizes.items()))
     space = vocabulary.inputs[symbol.name]
-    shape = (full[0], *(n if axis in space.domain else 1 for axis, n in sizes.items()))
+    axes = space.domain.names
+    replaced = any(axis not in vocabulary.domain.physical_names for axis in axes)
+    if vocabulary.is_physical(symbol.name) or (symbol.alpha and replaced):
+        axes = tuple(sizes)
+    shape = (full[0], *(n if axis in axes else 1 for axis, n in sizes.items()))
     return shape if space.components is None else (space.components, *shape)

@@ -13,12 +13,18 @@ from ..derivatives import order_along
 from ..domain import Domain
 from ..functions import Functions, Space
 from ..locations import Evaluable
-from .checks import check_closed, check_constants, check_names, check_periodic
-from .conditions import Condition, Residual, Value
+from .chart import Chart
+from .checks import check_constants
+from .conditions import Condition, Value
 from .describe import describe_problem, html_table
-from .expression import Expression
+from .folding import unfolded
+from .normal import Normal
+from .statement import make_statement
 from .symbols import Symbol, Vocabulary
 from .terms import LinearCondition, Term, periodic_jumps
+
+SPARE = 16
+"""Shapes that are drawn in addition, in the place of those that fold."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Problem:
     inputs: ClassVar[Mapping[str, Space]] = {}
     derived: ClassVar[Mapping[str, Derived]] = {}
     """Functions that follow from the inputs, and that conditions, equations and branches may name like inputs."""
-    conditions: ClassVar[Sequence[Condition]] = ()
+    conditions: ClassVar[Sequence[Condition | Normal]] = ()
     open_axes: ClassVar[tuple[str, ...]] = ()
     """Axes that are meant to have no condition although the equation differentiates along them."""
     tested_by: ClassVar[Mapping[str, str]] = {}
@@ -74,6 +80,8 @@ class Problem:
     out (`discretise/test_functions.py`)."""
 
     vocabulary: ClassVar[Vocabulary]
+    chart: ClassVar[Chart | None]
+    """The map of a mapped domain; None on a box. Equations and conditions are written along the box."""
     equations: ClassVar[tuple[Term, ...]]
     linear_conditions: ClassVar[tuple[LinearCondition, ...]]
     free_conditions: ClassVar[tuple[Term, ...]]
@@ -92,26 +100,11 @@ class Problem:
             if not isinstance(self.fields, tuple) or not self.fields:
                 raise ValueError(f'fields must be a tuple of names, for instance ("s",); got {self.fields!r}')
             check_constants({f.name: getattr(self, f.name) for f in fields(self)})  # pyright: ignore[reportArgumentType]
-            vocabulary = Vocabulary(self.domain, self.fields, self.spaces)
             bodies = {n: getattr(self, n) for n in dir(type(self)) if n == "equation" or n.startswith("equation_")}
             if not bodies:
                 raise ValueError("there is no equation; write a method `equation(self, s, s_t, ...)`")
-            equations = tuple(
-                Term(n, Expression.parse(body, vocabulary, f"`{n}`"))
-                for n, body in sorted(bodies.items(), key=lambda item: _line(item[1]))
-            )
-            linear: list[LinearCondition] = []
-            free: list[Term] = []
-            for condition in self.conditions:
-                if isinstance(condition, Residual):
-                    free.extend(condition.terms(vocabulary))
-                elif isinstance(condition, Condition):
-                    linear.extend(condition.linear(vocabulary))
-                else:
-                    raise ValueError(f"a condition is Value, Derivative, Robin or Residual; got {condition!r}")
-            check_names([c.name for c in linear] + [t.name for t in free])
-            check_periodic(self.domain, equations, linear, free)
-            check_closed(self.domain, self.open_axes, equations, linear, free)
+            ordered = sorted(bodies.items(), key=lambda item: _line(item[1]))
+            statement = make_statement(self.domain, self.fields, self.spaces, ordered, self.conditions, self.open_axes)
             if self.reference_resolution and self.has_reference and not _takes_resolution(self.reference):
                 raise ValueError(
                     f"`reference` must take a `resolution`, since reference_resolution is {self.reference_resolution}: "
@@ -120,10 +113,11 @@ class Problem:
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error.__cause__
         for attribute, value in (
-            ("vocabulary", vocabulary),
-            ("equations", equations),
-            ("linear_conditions", tuple(linear)),
-            ("free_conditions", tuple(free)),
+            ("vocabulary", statement.vocabulary),
+            ("chart", statement.chart),
+            ("equations", statement.equations),
+            ("linear_conditions", statement.linear),
+            ("free_conditions", statement.free),
         ):
             object.__setattr__(self, attribute, value)
 
@@ -193,7 +187,10 @@ class Problem:
         )
 
     def _axes_of(self, symbol: Symbol) -> tuple[str, ...]:
-        return self.spaces[symbol.name].domain.names if symbol.kind == "input" else ()
+        if symbol.kind != "input":
+            return ()
+        moving = [] if self.chart is None or symbol.chart is None else filter(self.chart.moves_with, self.domain)
+        return (*self.spaces[symbol.name].domain.names, *moving)
 
     def restart(self, inputs: Mapping[str, Functions], end: Mapping[str, Array]) -> dict[str, Functions]:
         """The inputs of the next window of time, whose initial values are the fields at the end of this one.
@@ -244,7 +241,15 @@ class Problem:
         return max((order_along(symbol.alpha, axis) for symbol in symbols), default=0)
 
     def sample(self, key: PRNGKeyArray, count: int) -> dict[str, Functions]:
-        """`count` functions of each input, drawn from its space, and what is derived from them."""
+        """`count` functions of each input, drawn from its space, and what is derived from them. Shapes that a map
+        can't bear, because they fold, are left out."""
+        if self.chart is None or not self.chart.shapes:
+            return self.draw(key, count)
+        # A shape that folds has no solution, and is never trained on.
+        return unfolded(self.chart, self.draw(key, count + SPARE), count)
+
+    def draw(self, key: PRNGKeyArray, count: int) -> dict[str, Functions]:
+        """`sample` without a look at the shapes: some may fold."""
         keys: Array = jax.random.split(key, max(len(self.inputs), 1))
         # Sorted by name: the order in which inputs are declared does not change the samples.
         drawn = {name: space.sample(keys[i], count) for i, (name, space) in enumerate(sorted(self.inputs.items()))}

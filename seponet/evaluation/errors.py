@@ -7,11 +7,12 @@ mean square of $s - \hat s$, and its maximum.
 from dataclasses import dataclass
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._precision import in_precision_of
-from ..calculus.evaluate import evaluate
+from ..calculus.evaluate import evaluate, volume_element
 from ..calculus.model import Model
 from ..equations.symbols import Symbol
 from ..functions import Functions
@@ -42,8 +43,16 @@ class Errors:
         }
 
 
-def compare(predicted: dict[str, np.ndarray], exact: dict[str, np.ndarray]) -> Errors:
-    """The errors of predictions, each field `[functions, *grid]`; all fields count together."""
+def compare(
+    predicted: dict[str, np.ndarray], exact: dict[str, np.ndarray], weights: np.ndarray | None = None
+) -> Errors:
+    """The errors of predictions, each field `[functions, *grid]`; all fields count together.
+
+    **Arguments:**
+
+    - `weights`: how much each point counts, `[functions or 1, *grid]` (the volume element of a mapped domain); by
+        default all alike.
+    """
     for field, values in exact.items():
         if predicted[field].shape != values.shape:
             raise ValueError(
@@ -51,9 +60,11 @@ def compare(predicted: dict[str, np.ndarray], exact: dict[str, np.ndarray]) -> E
             )
     difference = np.stack([_flat(predicted[field]) - _flat(values) for field, values in exact.items()], axis=1)
     size = np.stack([_flat(values) for values in exact.values()], axis=1)
+    factors = np.ones((1, 1, 1)) if weights is None else _flat(weights)[:, None] / np.mean(weights)
+    squares = factors * difference**2
     return Errors(
-        np.sqrt(np.sum(difference**2, axis=(1, 2)) / np.sum(size**2, axis=(1, 2))),
-        np.sqrt(np.mean(difference**2, axis=(1, 2))),
+        np.sqrt(np.sum(squares, axis=(1, 2)) / np.sum(factors * size**2, axis=(1, 2))),
+        np.sqrt(np.mean(squares, axis=(1, 2))),
         np.max(np.abs(difference), axis=(1, 2)),
     )
 
@@ -69,8 +80,10 @@ def measure(model: Model, testset: TestSet) -> Errors:
         inputs = {name: functions[start : start + chunk] for name, functions in testset.inputs.items()}
         with in_precision_of(model):
             predicted = predict_fields(model, inputs, grid)
+            element = volume_element(model.problem, model.problem.complete(inputs), grid)
         exact = {field: testset.solution(field)[start : start + chunk] for field in fields}
-        parts.append(compare({f: np.asarray(v) for f, v in zip(fields, predicted, strict=True)}, exact))
+        weights = None if element is None else np.asarray(jnp.broadcast_to(element, (len(element), *grid.shape)))
+        parts.append(compare({f: np.asarray(v) for f, v in zip(fields, predicted, strict=True)}, exact, weights))
     return Errors(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("relative_l2", "rmse", "maximum")))
 
 

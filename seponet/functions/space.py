@@ -110,6 +110,18 @@ class Functions(eqx.Module):
             return where.spread(values, axes)
         return jax.vmap(lambda component: where.spread(component, axes))(values)
 
+    def each(self, points: tuple[Float[Array, "functions points"], ...], alpha: MultiIndex = ()) -> Float[Array, "..."]:
+        """The derivative `alpha` at points that every function has of its own: for each axis of the space the
+        coordinates `[functions, points]`. Returns `[functions, points]`; components, if any, lead."""
+        names = self.space.domain.names
+
+        def one(parameters: PyTree[Array], own: tuple[Array, ...]) -> Array:
+            alone = jax.tree.map(lambda leaf: leaf[None], parameters)
+            return self.space.evaluate(alone, Points(names, own), alpha)[..., 0, :]
+
+        values = jax.vmap(one)(self.parameters, points)
+        return values if self.space.components is None else jnp.moveaxis(values, 0, 1)
+
 
 class Expansion(Space):
     """Independent normal coefficients times 1-D bases: u = sum c[k_1, .., k_d] f_k1(x_1) .. f_kd(x_d) (Tucker form).
@@ -205,6 +217,12 @@ def expand(
             # Contracts the first remaining basis axis and appends the points, so the axes end up in order.
             values = jnp.tensordot(values, factor, ((1,), (1,)), precision="highest")
         return values
+    if coefficients.shape[0] == 1:
+        # The products of all functions of the axes, which a batch would share, are many more than one function needs.
+        values = jnp.tensordot(factors[0], coefficients[0], ((1,), (0,)), precision="highest")
+        for factor in factors[1:]:
+            values = jnp.einsum("pk,pk...->p...", factor, values, precision="highest")
+        return values[None]
     products = factors[0]
     for factor in factors[1:]:
         products = (products[:, :, None] * factor[:, None, :]).reshape(products.shape[0], -1)

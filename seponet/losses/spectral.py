@@ -22,9 +22,9 @@ from jaxtyping import Array, Float
 from ..bases.fourier_grid import FourierGrid
 from ..calculus.assembly import Assembly
 from ..calculus.collocation import Collocation
-from ..calculus.linear_parts import Combination
 from ..calculus.model import Model
 from ..derivatives import MultiIndex, multi_index, order_along
+from ..equations.linear_parts import Combination
 from ..locations import Evaluable, Grid
 from ..nn.seponet import SepONet
 from .pointwise import Losses

@@ -55,8 +55,7 @@ class TestedResidual:
         discretisation = discretisation_of(model)
         tested = TestedResiduals(discretisation, nodes_of(model, collocation), inputs, functions)
         tables = [
-            jnp.sum(tested.project(i, piece.residual(coefficients)) ** 2, axis=1)
-            / piece_volume(piece, model.problem.domain)
+            jnp.sum(tested.of_term(i, coefficients) ** 2, axis=1) / piece_volume(piece, model.problem.domain)
             for i, piece in enumerate(tested.pieces)
         ]
         return jnp.stack(tables)

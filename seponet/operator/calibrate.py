@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Float64
 from .._precision import double_precision, in_precision_of
 from .._text import percent
 from ..calculus.collocation import Nodes
-from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
+from ..discretise.bandwidth import Bandwidth, band_along, bandwidths, resolving_nodes
 from ..discretise.discretisation import Discretisation, prolong
 from ..discretise.newton import Solved, newton
 from ..discretise.preconditioner import make_preconditioner
@@ -143,7 +143,7 @@ def estimate_nodes(larger: Discretisation, needs: Sequence[Bandwidth]) -> Nodes:
     integrated exactly, and no more."""
     nodes: list[tuple[str, int]] = []
     for name, rank in larger.ranks:
-        band = max((need.functions for need in needs if need.axis == name), default=0)
+        band = band_along(name, needs, larger.ranks)
         nodes.append((name, math.ceil(max(1.2 * rank + 2, 0.75 * (rank + band)))))
     return tuple(nodes)
 

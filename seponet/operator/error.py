@@ -30,11 +30,11 @@ from .calibrate import (
     start_of,
 )
 from .estimate import LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
-from .evaluator import CompiledEvaluator
 from .gauss_newton import to_double
 from .input_range import InputRange, score
 from .ladder import GROWTH, padded, resized
 from .nodes import rounded
+from .points import AnyEvaluator, make_evaluator
 
 Inputs = Mapping[str, Functions]
 
@@ -233,20 +233,18 @@ def with_errors(predicted: xr.DataArray | xr.Dataset, errors: xr.Dataset) -> xr.
     return labelled
 
 
-def error_field(
-    estimator: ErrorEstimator, evaluator: CompiledEvaluator, inputs: Inputs, count: int | None
-) -> xr.Dataset:
+def error_field(estimator: ErrorEstimator, evaluator: AnyEvaluator, inputs: Inputs, count: int | None) -> xr.Dataset:
     """Prediction minus solution on the grid of an evaluator, as far as a Newton step in the larger basis tells."""
     with in_precision_of(estimator.model):
         coefficients = network_coefficients(estimator.model, dict(inputs))
         predicted = evaluator.compute(dict(inputs), count or 1, coefficients)
     larger, _, corrected = estimator.correction(inputs, coefficients)
     with double_precision():
-        finer = CompiledEvaluator(
+        finer = make_evaluator(
             larger, no_branch, evaluator.coordinates, points=False, symbols=evaluator.symbols, memory=evaluator.memory
         )
         solution = finer.compute(to_double(dict(inputs)), count or 1, jnp.asarray(corrected))
-        labelled = evaluator.label([p - s for p, s in zip(predicted, solution, strict=True)], count)
+        labelled = evaluator.label([p - s for p, s in zip(predicted, solution, strict=True)], count, inputs)
     labelled = labelled.to_dataset() if isinstance(labelled, xr.DataArray) else labelled
     return labelled.assign_attrs(long_name="estimated error: prediction minus solution")
 

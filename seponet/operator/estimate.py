@@ -186,7 +186,8 @@ def preconditioned_residual(
     nodes = nodes or calibration.nodes
     tested = TestedResiduals(larger, nodes, inputs, len(coefficients), model)
     lengths = jnp.matmul(tested(coefficients), calibration.sketch.T, precision="highest")
-    norms = solution_norms(model, inputs, nodes, coefficients)
+    # Lengths of coefficients are norms over the box, so they are compared with such; ratios make them physical.
+    norms = solution_norms(model, inputs, nodes, coefficients, physical=False)
     return jnp.linalg.norm(lengths, axis=1) / jnp.maximum(norms, jnp.finfo(norms.dtype).tiny)
 
 

@@ -15,13 +15,15 @@ from jaxtyping import Array
 
 from .._precision import in_precision_of, is_double
 from ..calculus.basis_values import BasisValues
-from ..calculus.evaluate import evaluate
+from ..calculus.evaluate import derivatives_along_box, evaluate
 from ..calculus.model import FixedCoefficients, Model
+from ..equations.folding import refuse_folds
 from ..equations.symbols import Symbol
 from ..functions import Functions
 from ..functions.interpolant import interpolate
 from ..locations import Grid, Location, Points
 from .inputs import read_inputs, read_sensor_values
+from .placement import physical_coordinates
 from .request import check_size, locate, sensors_of
 
 Inputs = dict[str, Functions]
@@ -77,7 +79,8 @@ class CompiledEvaluator:
         """The fields for one or many functions, given as for `Operator.predict`."""
         with in_precision_of(self.model):
             inputs, count = read_inputs(self.model.problem, sensors_of(self.model.problem, self.model.sensors), u)
-            return self.label(self.compute(inputs, count or 1), count)
+            refuse_folds(self.model.problem.chart, self.model.problem.complete(inputs))
+            return self.label(self.compute(inputs, count or 1), count, inputs)
 
     def evaluate(self, values: Any = None) -> Any:
         """The fields for values at the sensors: a pure function, which may be compiled and differentiated.
@@ -136,8 +139,11 @@ class CompiledEvaluator:
                     whole[chunk, row : row + rows] = part
         return results
 
-    def label(self, values: Sequence[np.ndarray], count: int | None) -> xr.DataArray | xr.Dataset:
-        """The values of every symbol with names and coordinates; without the functions' axis if `count` is None.
+    def label(
+        self, values: Sequence[np.ndarray], count: int | None, inputs: Mapping[str, Functions]
+    ) -> xr.DataArray | xr.Dataset:
+        """The values of every symbol with names and coordinates, those of a map included; without the functions' axis
+        if `count` is None.
 
         Every answer comes this way, so here it is seen to be one: values that are not finite are a `ValueError`.
         """
@@ -148,6 +154,9 @@ class CompiledEvaluator:
             dims = (*function, *(name for name, c in self.coordinates.items() if c.ndim))
             axes = None
         coords = {name: (axes or name, c) if c.ndim else c for name, c in self.coordinates.items()}
+        kept = tuple(name for name, c in self.coordinates.items() if c.ndim)
+        problem = self.model.problem
+        coords |= physical_coordinates(problem, inputs, self.where, kept, many=count is not None)
         arrays: dict[str, xr.DataArray] = {}
         for symbol, value in zip(self.symbols, values, strict=True):
             check_finite(str(symbol), value)
@@ -165,7 +174,7 @@ class CompiledEvaluator:
 
     def _basis_values(self, arrays: Any, where: Location | None) -> BasisValues:
         where = self.where if where is None else where
-        request = {None: frozenset(symbol.alpha for symbol in self.symbols)}
+        request = {None: derivatives_along_box(self.model.problem, self.symbols)}
         return eqx.combine(arrays, self._static).basis_values(where, where, request)[None]
 
     def _values(

@@ -17,6 +17,7 @@ from .._numbers import real, whole
 from .._precision import in_precision_of, is_double
 from .._program import OwnProgram
 from ..calculus.collocation import Nodes, make_collocation
+from ..equations.folding import refuse_folds
 from ..equations.problem import Problem
 from ..functions import Functions
 from ..losses.pointwise import physics_loss
@@ -24,10 +25,11 @@ from ..nn.model import OperatorNetwork
 from .calibrate import FUNCTIONS, calibrate
 from .error import ErrorEstimator, error_field, label_errors, with_errors
 from .estimate import Calibration
-from .evaluator import CompiledEvaluator, forget_programs
+from .evaluator import forget_programs
 from .facts import describe_operator, operator_html
 from .inputs import read_inputs
 from .nodes import MOST, choose_nodes, given_nodes
+from .points import AnyEvaluator, make_evaluator
 from .refinement import Refined, Refinement
 from .request import check_size, locate, requested_symbols, sensors_of
 from .rollout import roll_out
@@ -76,7 +78,7 @@ class Operator:
         self.folder: Path | None = None
         """Where it was loaded from."""
         self._estimator = ErrorEstimator(model, calibration)
-        self._evaluators: OrderedDict[Any, CompiledEvaluator] = OrderedDict()
+        self._evaluators: OrderedDict[Any, AnyEvaluator] = OrderedDict()
         self._dropped = 0
         arrays, static = eqx.partition(model, eqx.is_array)
 
@@ -123,7 +125,8 @@ class Operator:
         - `u`: the inputs.
         - `derivative`: one name like `"s_x"`, or several; by default the fields themselves.
         - `field`: one of several fields.
-        - `points`: take the coordinates as those of scattered points, with dimensions (function, point).
+        - `points`: take the coordinates as those of scattered points, with dimensions (function, point). On a mapped
+            domain they may be physical ones, `x=..., y=...`: the map is inverted, and points outside are NaN.
         - `error`: whether the estimated error of each function (see `error`, which looks at inputs outside once more,
             on a finer grid) is to be among the coordinates: `error`, `upper_95` and `inside`.
         - `memory`: the working memory in bytes, approximately and without the result.
@@ -135,7 +138,7 @@ class Operator:
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
             errors, coefficients = self._errors(inputs, count, None, memory, finer=False)
-            predicted = evaluator.label(evaluator.compute(inputs, count or 1, coefficients), count)
+            predicted = evaluator.label(evaluator.compute(inputs, count or 1, coefficients), count, inputs)
         return with_errors(predicted, errors)
 
     def error(
@@ -223,7 +226,7 @@ class Operator:
         corrected = solve_to(self._estimator, inputs, count or 1, rtol, memory)
         if corrected.reason:
             logger.warning("rtol = %g was not reached for %s", rtol, corrected.reason)
-        return corrected.label(evaluator.label(corrected.values(evaluator, inputs), count), count)
+        return corrected.label(evaluator.label(corrected.values(evaluator, inputs), count, inputs), count)
 
     def compile(
         self,
@@ -233,7 +236,7 @@ class Operator:
         points: bool = False,
         memory: int = MEMORY,
         **coordinates: Any,
-    ) -> CompiledEvaluator:
+    ) -> AnyEvaluator:
         """A compiled evaluator on one grid: a new input costs a pass of the branch and a contraction. See `predict`."""
         symbols = requested_symbols(self.problem, derivative, field)
         memory, points = int(real("memory, in bytes,", memory, 1, 2**60)), bool(points)
@@ -244,7 +247,7 @@ class Operator:
         location = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in arrays.items())
         key = (location, symbols, points, memory, double)
         if key not in self._evaluators:
-            self._evaluators[key] = CompiledEvaluator(
+            self._evaluators[key] = make_evaluator(
                 self.model, self._coefficients, coordinates, points=points, symbols=symbols, memory=memory
             )
             while len(self._evaluators) > KEPT:
@@ -452,7 +455,9 @@ class Operator:
     def read_inputs(self, u: Any) -> tuple[dict[str, Functions], int | None]:
         """Batches of inputs and of what is derived from them, and their number; None without a functions' axis."""
         inputs, count = read_inputs(self.problem, sensors_of(self.problem, self.model.sensors), u)
-        return self.problem.complete(inputs), count
+        inputs = self.problem.complete(inputs)
+        refuse_folds(self.problem.chart, inputs)
+        return inputs, count
 
     def _errors(
         self, inputs: dict[str, Functions], count: int | None, level: str | None, memory: int, finer: bool = True

@@ -178,4 +178,5 @@ class Refined:
         """The refined solutions; arguments as for `Operator.predict`, without the inputs."""
         evaluator = self.operator.compile(**where)
         with in_precision_of(self.operator.model):
-            return evaluator.label(evaluator.compute(self._inputs, self._count or 1, self.coefficients), self._count)
+            values = evaluator.compute(self._inputs, self._count or 1, self.coefficients)
+            return evaluator.label(values, self._count, self._inputs)

@@ -52,6 +52,11 @@ def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) ->
 
     **Returns:** the location, and the coordinates as float64 arrays; a number stays one, without an axis.
     """
+    if set(given) == set(domain.physical_names) != set(domain):
+        raise ValueError(
+            f"{', '.join(domain.physical_names)} are coordinates of a map: a grid is one of its box, whose axes are "
+            f"{', '.join(domain)}; for single points by coordinates pass points=True"
+        )
     if set(given) != set(domain):
         raise ValueError(f"coordinates are needed for the axes {', '.join(domain)}; got {', '.join(given) or 'none'}")
     arrays: dict[str, np.ndarray] = {}

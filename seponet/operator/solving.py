@@ -19,10 +19,10 @@ from ..discretise.level import Level
 from ..functions import Functions
 from .calibrate import network_coefficients, start_of
 from .error import ErrorEstimator, functions_in_words, no_branch
-from .evaluator import CompiledEvaluator
 from .gauss_newton import to_double
 from .ladder import Ladder, climb, part
 from .nodes import TOLERANCE, rounded
+from .points import AnyEvaluator, make_evaluator
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Corrected:
     rtol: float
     reason: str
 
-    def values(self, network: CompiledEvaluator, inputs: Mapping[str, Functions]) -> list[np.ndarray]:
+    def values(self, network: AnyEvaluator, inputs: Mapping[str, Functions]) -> list[np.ndarray]:
         """For every symbol of an evaluator of the operator, an array `[functions, *shape]`."""
         total = len(self.done)
         kept = np.setdiff1d(np.arange(total), np.concatenate([rows for rows, _ in self.parts] or [[]]).astype(int))
@@ -66,7 +66,7 @@ class Corrected:
                 _fill(values, kept, network.compute(dict(ours), len(kept)))
         with double_precision():
             for rows, level in self.parts:
-                evaluator = CompiledEvaluator(
+                evaluator = make_evaluator(
                     level.discretisation,
                     no_branch,
                     network.coordinates,

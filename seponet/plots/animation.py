@@ -4,7 +4,9 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.image import NonUniformImage
 from PIL import Image
@@ -70,7 +72,8 @@ class Movie:
         self.figure.set_dpi(MOVIE_DPI)
         self.canvas = FigureCanvasAgg(self.figure)
         panels = list(self.figure.subplots(1, len(rows), squeeze=False)[0])
-        self.images: list[NonUniformImage] = []
+        self.images: list[NonUniformImage | QuadMesh] = []
+        self.drawn = [(label, scale) for label, _, scale in rows]
         for axes, (label, values, scale) in zip(panels, rows, strict=True):
             self.images.append(draw_slice(axes, case, arrangement, arrangement.cut(values), scale, label))
             if axes is not panels[0]:
@@ -90,9 +93,25 @@ class Movie:
         width = 3 if self.times[-1] - self.times[0] < 1 else 2
         title = f"{self.case.title()},  {along} = {self.times[i]:.{width}f}"
         self.figure.suptitle(title, fontsize=TITLE)
-        for image, values in zip(self.images, self.values, strict=True):
-            image.set_data(*close_periodic_axes(self.case, self.arrangement, self.arrangement.cut(values, i)))
+        for number, (image, values) in enumerate(zip(self.images, self.values, strict=True)):
+            shown = self.arrangement.cut(values, i)
+            if isinstance(image, QuadMesh):
+                self._redraw(number, image, shown, i)
+            else:
+                image.set_data(*close_periodic_axes(self.case, self.arrangement, shown))
         return self.figure
+
+    def _redraw(self, number: int, image: QuadMesh, shown: np.ndarray, i: int) -> None:
+        """A mapped domain: new colours, and a new shape if it moves."""
+        chart = self.case.problem.chart
+        if chart is None or not chart.moves_with(self.arrangement.along or ""):
+            image.set_array(shown)
+            return
+        axes, (label, scale) = image.axes, self.drawn[number]
+        assert isinstance(axes, Axes)
+        for artist in (*axes.collections, *axes.lines):
+            artist.remove()
+        self.images[number] = draw_slice(axes, self.case, self.arrangement, shown, scale, label, i)
 
     def write(self, path: Path, frames: int, seconds: float) -> None:
         """Write at most `frames` equally spaced times."""

@@ -99,7 +99,7 @@ def _draw_snapshots(case: Case, arrangement: Arrangement, quantity: str) -> Figu
     for row, (label, values, colours) in zip(grid, rows, strict=True):
         for axes, i in zip(row, times, strict=True):
             title = f"{symbol(along)} = {case.points[along][i]:.3g}" if label == "reference" else ""
-            images.append(draw_slice(axes, case, arrangement, arrangement.cut(values, i), colours, title))
+            images.append(draw_slice(axes, case, arrangement, arrangement.cut(values, i), colours, title, i))
             axes.label_outer()
         row[0].set_ylabel(f"{label}\n{symbol(arrangement.up or '')}", fontsize=9)
     name = symbol(quantity)

@@ -3,17 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import NonUniformImage
 
+from .._precision import double_precision
 from ..drawing.style import (
     INK,
     LINES,
     Scale,
     add_colour_bar,
     draw_map,
+    draw_shape,
     few_ticks,
     scale_of,
     style_axes,
@@ -22,6 +27,7 @@ from ..drawing.style import (
 )
 from ..equations.problem import Problem
 from ..functions import as_callable
+from ..locations import Grid
 from .case import Case
 from .quantity import SPEED, VORTICITY, derive
 
@@ -74,10 +80,17 @@ def arrange(problem: Problem, points: Mapping[str, np.ndarray]) -> Arrangement:
 
 
 def draw_slice(
-    axes: Axes, case: Case, arrangement: Arrangement, values: np.ndarray, scale: Scale, title: str
-) -> NonUniformImage:
-    """A map of one slice `[up, across]`, labelled. A periodic axis that comes without its upper end is closed."""
+    axes: Axes, case: Case, arrangement: Arrangement, values: np.ndarray, scale: Scale, title: str, at: int = 0
+) -> NonUniformImage | QuadMesh:
+    """A map of one slice `[up, across]`, labelled, in the true shape of a mapped domain; `at` is the index along
+    `arrangement.along`. A periodic axis that comes without its upper end is closed."""
     across, up = arrangement.across, arrangement.up or ""
+    placed = _place(case, arrangement, at)
+    if len(placed) == 2:
+        (x, y) = placed
+        image = draw_shape(axes, placed[x], placed[y], values, scale)
+        style_axes(axes, title, symbol(x), symbol(y))
+        return image
     image = draw_map(axes, *close_periodic_axes(case, arrangement, values), scale, square=TIME not in (across, up))
     style_axes(axes, title, symbol(across), symbol(up))
     return image
@@ -99,8 +112,9 @@ def draw_inputs(figure: Figure | SubFigure, panels: list[Axes], case: Case, quan
     """Each input that is a function, one to a panel: a line, or a map with its own colour bar."""
     for axes, (name, values) in zip(panels, _input_values(case, quantity).items(), strict=True):
         names = case.inputs[name].space.domain.names
+        along = _input_points(case, name)
         if len(names) == 1:
-            points = case.points[names[0]]
+            points = along[0]
             for i, line in enumerate(np.atleast_2d(values)):
                 axes.plot(points, line, color=LINES[i], linewidth=1.3)
             axes.set_xlim(float(points[0]), float(points[-1]))
@@ -113,7 +127,12 @@ def draw_inputs(figure: Figure | SubFigure, panels: list[Axes], case: Case, quan
         title = f"input {symbol(name)}"
         if case.inputs[name].space.components is not None:
             title += f" ({VORTICITY if quantity == VORTICITY else 'magnitude'})"
-        image = draw_slice(axes, case, view, shown, scale_of(shown), title)
+        if all(axis in case.points for axis in names[:2]):
+            across, up, shown = close_periodic_axes(case, view, shown)
+        else:
+            across, up = along[:2]
+        image = draw_map(axes, across, up, shown, scale_of(shown), square=TIME not in names[:2])
+        style_axes(axes, title, symbol(names[0]), symbol(names[1]))
         add_colour_bar(figure, image, axes)
 
 
@@ -174,13 +193,32 @@ def _close(case: Case, name: str, values: np.ndarray, axis: int) -> tuple[np.nda
     return np.concatenate([values, np.take(values, [0], axis)], axis), np.append(points, end)
 
 
+def _input_points(case: Case, name: str) -> list[np.ndarray]:
+    """The points along each axis of an input: those of the solution, or, for a map's coordinates, of its own box."""
+    axes = case.inputs[name].space.domain.axes
+    return [case.points[n] if n in case.points else np.linspace(a.lower, a.upper, 65) for n, a in axes]
+
+
+def _place(case: Case, arrangement: Arrangement, at: int) -> dict[str, np.ndarray]:
+    """The coordinates of a slice of a mapped domain, each `[up, across]`; none of a box, or of a slice over time."""
+    chart, shown = case.problem.chart, (arrangement.across, arrangement.up or "")
+    if chart is None or arrangement.up is None or not set(shown) & set(chart.domain.replaced):
+        return {}
+    names = [n for n in chart.domain.physical_names if n in chart.mapped or n in shown]
+    with double_precision():
+        where = Grid.of(chart.domain, {n: jnp.asarray(p) for n, p in case.points.items()})
+        inputs = {n: jax.tree.map(lambda leaf: jnp.asarray(leaf, float), case.inputs[n]) for n in chart.shapes}
+        located = {n: np.asarray(v)[0] for n, v in chart.locate(inputs, where).items() if n in names}
+    return {n: arrangement.cut(np.broadcast_to(v, where.shape), at) for n, v in located.items() if n in names}
+
+
 def _input_values(case: Case, quantity: str) -> dict[str, np.ndarray]:
     shown: dict[str, np.ndarray] = {}
     for name, functions in case.inputs.items():
         names = functions.space.domain.names
         if not names:
             continue
-        values = as_callable(functions)(*(case.points[axis] for axis in names))
+        values = as_callable(functions)(*_input_points(case, name))
         if functions.space.components is None:
             shown[name] = values[0]
         elif len(names) == 1:

@@ -53,7 +53,7 @@ def draw_sample(case: Case, quantity: str | None = None, own_error: float | None
         name = f"solution {symbol(quantity)}"
         if along is not None:
             name = f"{symbol(quantity)}, {symbol(along)} = {case.points[along][i]:.3g}"
-        images.append(draw_slice(axes, case, arrangement, arrangement.cut(values, i), scale, name))
+        images.append(draw_slice(axes, case, arrangement, arrangement.cut(values, i), scale, name, i))
     for axes in shown[1:]:
         axes.set_ylabel("")
         axes.tick_params(labelleft=False)

@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from .._precision import double_precision
 from .._text import did_you_mean, percent
 from ..discretise import Solution
+from ..equations.folding import refuse_folds
 from ..equations.problem import Problem
 from ..evaluation.own_reference import solve_and_tell, values_of
+from ..locations import Grid
 from ..operator.inputs import read_inputs
+from ..operator.placement import physical_coordinates
 from ..operator.request import locate
 from ..training.progress import messages_shown, someone_listens
 from .problems import make_problem
@@ -70,6 +74,7 @@ def solve(
         coordinates = _coordinates(equation, points)
         with double_precision():
             functions, count = read_inputs(equation, _samples(equation), inputs)
+            refuse_folds(equation.chart, equation.complete(functions))
         solution = solve_and_tell(equation, functions, tolerance, exact)
         labelled = _label(solution, coordinates, count)
         labelled.attrs |= _attributes(solution, time.perf_counter() - began)
@@ -102,6 +107,10 @@ def _label(solution: Solution, coordinates: Mapping[str, np.ndarray], count: int
     errors = solution.errors if count is not None else solution.errors[0]
     about = {"long_name": "estimated relative L2 error of each function, fields together"}
     coords = {**{n: (n, c) if c.ndim else c for n, c in coordinates.items()}, "error": (function, errors, about)}
+    with double_precision():
+        where = Grid.of(solution.problem.domain, {n: jnp.asarray(c) for n, c in grid.items()})
+        kept = tuple(name for name, c in coordinates.items() if c.ndim)
+        coords |= physical_coordinates(solution.problem, solution.inputs, where, kept, many=count is not None)
     shape = (*np.shape(errors), *(c.size for c in coordinates.values() if c.ndim))
     fields: dict[str, xr.DataArray] = {}
     for field in solution.problem.fields:

@@ -13,6 +13,7 @@ from ..equations.invariance import invariant_axis
 from ..equations.problem import Problem
 from .exactness import resolve_exact
 from .recipe import Recipe
+from .shapes import check_shapes
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ def resolve_auto(
     Points are those of the resolution, which see the inputs; for ranks that a recipe gives, one and a half times as
     many: enough for the products of two basis functions.
     """
+    check_shapes(problem)
     recipe = resolve_exact(problem, recipe)
     model, resolution = recipe.model, None
     if model.invariant == "auto":

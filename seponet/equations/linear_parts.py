@@ -25,8 +25,8 @@ from jax.core import Tracer
 from jax.extend import core
 from jaxtyping import Array
 
-from ..equations.expression import Expression
-from ..equations.symbols import Symbol
+from .expression import Expression
+from .symbols import Symbol
 
 Combination = tuple[tuple[Symbol, float], ...]
 """sum of coefficient * derivative with numbers as coefficients, the first of which is 1."""

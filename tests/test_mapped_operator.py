@@ -1,0 +1,135 @@
+"""Operators on mapped domains: coordinates of predictions, points, physical derivatives, saving, VTK files."""
+
+import base64
+import xml.etree.ElementTree as ET
+
+import jax
+import jax.numpy as jnp
+import meshio
+import numpy as np
+import pytest
+
+import seponet
+from seponet import Domain, Normal, Operator, Periodic, Problem, Value, maps, nn
+from seponet.functions import GaussianField, SpectralField
+
+TWO_PI = 2 * np.pi
+THETA = Domain(theta=Periodic(0, TWO_PI))
+
+
+class Star(Problem):
+    """A wall and its temperature, both random."""
+
+    domain = maps.disk(lambda R: jnp.exp(0.25 * R))
+    inputs = {
+        "R": SpectralField(THETA, sigma=400.0, tau=3.0, gamma=6.0),
+        "f": GaussianField(Domain(x=(-3, 3), y=(-3, 3)), length_scale=1.5),
+    }
+    conditions = [Value({"rho": 1}, equals="f")]
+
+    def equation(self, s_xx, s_yy, f):
+        return s_xx + s_yy + f
+
+
+class Channel(Problem):
+    """A moving wall; the floor is insulated, exactly, because grid lines are upright there."""
+
+    domain = maps.channel(lambda h, t: (0.7 + 0.2 * h) * (1 + 0.1 * t), x=Periodic(0, 1), t=(0, 1))
+    inputs = {"h": SpectralField(domain["x"], sigma=100.0, tau=5.0, gamma=4.0)}
+    conditions = [Value({"t": 0}), Value({"q": 1}, equals=lambda x, t: t * jnp.cos(TWO_PI * x)), Normal({"q": 0})]
+
+    def equation(self, s_t, s_xx, s_yy):
+        return s_t - s_xx - s_yy
+
+
+@pytest.fixture(scope="module")
+def star():
+    """An operator with random weights: what is tested here holds for any."""
+    model = nn.build(
+        Star(),
+        decoder="tucker",
+        rank={"rho": 6, "theta": 9},
+        trunk="classical",
+        exact="all",
+        sensors=16,
+        key=jax.random.key(0),
+    )
+    return Operator(model)
+
+
+def functions_of(problem, count=3, seed=0):
+    return problem.sample(jax.random.key(seed), count)
+
+
+def test_predictions_have_coordinates_and_points_may_be_given_by_them(star):
+    inputs = functions_of(star.problem)
+    grid = {"rho": np.linspace(0.1, 1, 4), "theta": np.linspace(0, 5, 5)}
+    s = star.predict(inputs, **grid)
+    assert s.dims == ("function", "rho", "theta")
+    assert s.x.dims == s.y.dims == ("function", "rho", "theta")
+    slopes = star.predict(inputs, derivative=["s_x", "s_y"], **grid)
+    for row in range(3):
+        one = {name: f[row : row + 1] for name, f in inputs.items()}
+        where = {name: np.append(s[name][row].to_numpy().reshape(-1), 9.0) for name in "xy"}
+        points = star.predict(one, points=True, **where)
+        assert np.isnan(points[0, -1])
+        np.testing.assert_allclose(points[0, :-1], s[row].to_numpy().reshape(-1), rtol=1e-6, atol=1e-7)
+    # The physical derivative is that of the solution: differences of values at points next to each other.
+    h, at = 1e-5, {name: float(s[name][0, 1, 2]) for name in "xy"}
+    for name in "xy":
+        shifted = {n: [v - h, v + h] if n == name else [v, v] for n, v in at.items()}
+        low, high = star.predict({n: f[:1] for n, f in inputs.items()}, points=True, **shifted).to_numpy()[0]
+        np.testing.assert_allclose((high - low) / (2 * h), slopes[f"s_{name}"][0, 1, 2], rtol=1e-5)
+    with pytest.raises(ValueError, match="for single points by coordinates pass points=True"):
+        star.predict(inputs, x=[0.0], y=[0.0])
+    with pytest.raises(ValueError, match="or by the axes of the box rho, theta; got x"):
+        star.predict(inputs, points=True, x=[0.0])
+
+
+def test_an_operator_on_a_mapped_domain_survives_saving(star, tmp_path):
+    star.save(tmp_path / "star")
+    again = seponet.load(tmp_path / "star", problem=Star)
+    inputs = functions_of(star.problem, 1)
+    where = {"x": [0.1, -0.2], "y": [0.3, 0.0], "points": True}
+    np.testing.assert_array_equal(again.predict(inputs, **where), star.predict(inputs, **where))
+
+
+@pytest.fixture(scope="module")
+def moving():
+    problem = Channel()
+    model = nn.build(problem, decoder="tucker", rank={"t": 3, "x": 5, "q": 4}, trunk="classical", exact="all",
+                     sensors=16, key=jax.random.key(0))  # fmt: skip
+    grid = {"t": np.array([0.0, 0.5, 1.0]), "x": np.linspace(0, 1, 6), "q": np.linspace(0, 1, 4)}
+    return Operator(model).predict(functions_of(problem, 2), **grid)
+
+
+def test_a_vtu_file_is_read_by_meshio(moving, tmp_path):
+    one = moving.isel(function=1, t=2)
+    seponet.write_vtk(one, tmp_path / "s.vtu")
+    mesh = meshio.read(tmp_path / "s.vtu")
+    assert mesh.cells_dict["quad"].shape == (15, 4)
+    np.testing.assert_allclose(mesh.points[:, 1], one.y.to_numpy().ravel(order="F"), rtol=1e-6)
+    np.testing.assert_allclose(mesh.point_data["s"], one.to_numpy().ravel(order="F"), rtol=1e-6)
+    points = np.asarray(mesh.points)[mesh.cells_dict["quad"]]
+    edges = points - np.roll(points, 1, axis=1)
+    turns = edges[:, :, 0] * np.roll(edges, -1, axis=1)[:, :, 1] - edges[:, :, 1] * np.roll(edges, -1, axis=1)[:, :, 0]
+    assert np.all(turns > 0)  # every cell is convex and counterclockwise
+
+
+def test_a_series_in_time_is_a_collection_of_structured_grids(moving, tmp_path):
+    files = seponet.write_vtk(moving, tmp_path / "s.pvd")
+    assert len(files) == 1 + 2 * 3
+    entries = ET.parse(files[0]).getroot().findall("Collection/DataSet")
+    assert sorted({float(e.attrib["timestep"]) for e in entries}) == [0.0, 0.5, 1.0]
+    piece = ET.parse(tmp_path / entries[-1].attrib["file"]).getroot().find("StructuredGrid/Piece")
+    assert piece is not None
+    assert piece.attrib["Extent"] == "0 5 0 3 0 0"
+
+    def numbers(where):
+        return np.frombuffer(base64.b64decode(piece.findtext(where) or "")[8:])
+
+    np.testing.assert_allclose(numbers("PointData/DataArray"), moving[1, 2].to_numpy().ravel(order="F"))
+    points = numbers("Points/DataArray").reshape(-1, 3)
+    np.testing.assert_allclose(points[:, 1], moving.y[1, 2].to_numpy().ravel(order="F"))
+    with pytest.raises(ValueError, match=r"holds one function at one time, and there are 2 along 'function'"):
+        seponet.write_vtk(moving, tmp_path / "s.vts")
