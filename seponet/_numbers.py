@@ -6,7 +6,7 @@ from typing import Any
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
     """A whole number within bounds."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) <= most:
         raise ValueError(f"{name} must be a whole number between {least:,} and {most:,}; got {_show(value)}")
     return int(value)
 

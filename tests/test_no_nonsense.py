@@ -23,6 +23,7 @@ from seponet.training.lbfgs import Polish
 from seponet.training.loop import Diverged, prepare, train_model
 from seponet.training.ranks import choose_ranks
 from seponet.training.recipe import Recipe
+from seponet.training.step import TrainStep
 
 SMALL: dict[str, Any] = {"rank": 2, "trunk_width": 3, "trunk_depth": 1, "branch_width": 3, "branch_depth": 1}
 
@@ -133,6 +134,7 @@ def test_trainings_and_operators_are_forgotten_with_their_programs():
     client, counts = jax.devices()[0].client, []
     for seed in range(4):
         step = prepare(Decay(), Recipe().changed({**BRIEF, "train.polish": 1}), seed)
+        assert isinstance(step, TrainStep)
         state, _ = step.run(step.start(), 1)
         polish = Polish(step, state)
         polish.best(polish.run(polish.start(), 1))
