@@ -96,7 +96,7 @@ def _train(commands: Any) -> None:
     )
     command.add_argument(
         "--tolerance",
-        type=float,
+        type=read_tolerance,
         metavar="ERROR",
         help="the relative error that is asked for, such as 1e-3; exit code 3 if it is not reached",
     )
