@@ -11,6 +11,8 @@ import pytest
 
 import seponet
 from seponet import Domain, Normal, Operator, Periodic, Problem, Value, maps, nn
+from seponet.cli.files import check_output, write_fields
+from seponet.drawing.prediction import draw
 from seponet.functions import GaussianField, SpectralField
 
 TWO_PI = 2 * np.pi
@@ -68,18 +70,15 @@ def test_predictions_have_coordinates_and_points_may_be_given_by_them(star):
     assert s.dims == ("function", "rho", "theta")
     assert s.x.dims == s.y.dims == ("function", "rho", "theta")
     slopes = star.predict(inputs, derivative=["s_x", "s_y"], **grid)
-    for row in range(3):
-        one = {name: f[row : row + 1] for name, f in inputs.items()}
-        where = {name: np.append(s[name][row].to_numpy().reshape(-1), 9.0) for name in "xy"}
-        points = star.predict(one, points=True, **where)
-        assert np.isnan(points[0, -1])
-        np.testing.assert_allclose(points[0, :-1], s[row].to_numpy().reshape(-1), rtol=1e-6, atol=1e-7)
-    # The physical derivative is that of the solution: differences of values at points next to each other.
-    h, at = 1e-5, {name: float(s[name][0, 1, 2]) for name in "xy"}
-    for name in "xy":
-        shifted = {n: [v - h, v + h] if n == name else [v, v] for n, v in at.items()}
-        low, high = star.predict({n: f[:1] for n, f in inputs.items()}, points=True, **shifted).to_numpy()[0]
-        np.testing.assert_allclose((high - low) / (2 * h), slopes[f"s_{name}"][0, 1, 2], rtol=1e-5)
+    # One evaluator for both: a point of the grid with its neighbours along x, another one, and one outside.
+    h, at = 1e-5, {name: float(s[name][1, 1, 2]) for name in "xy"}
+    one = {name: f[1:2] for name, f in inputs.items()}
+    x = [at["x"], at["x"] - h, at["x"] + h, float(s.x[1, 3, 4]), 9.0]
+    y = [at["y"], at["y"], at["y"], float(s.y[1, 3, 4]), 0.0]
+    points = star.predict(one, points=True, x=x, y=y).to_numpy()[0]
+    assert np.isnan(points[-1])
+    np.testing.assert_allclose(points[[0, 3]], [s[1, 1, 2], s[1, 3, 4]], rtol=1e-6)
+    np.testing.assert_allclose((points[2] - points[1]) / (2 * h), slopes["s_x"][1, 1, 2], rtol=1e-5)
     with pytest.raises(ValueError, match="for single points by coordinates pass points=True"):
         star.predict(inputs, x=[0.0], y=[0.0])
     with pytest.raises(ValueError, match="or by the axes of the box rho, theta; got x"):
@@ -114,6 +113,23 @@ def test_a_vtu_file_is_read_by_meshio(moving, tmp_path):
     edges = points - np.roll(points, 1, axis=1)
     turns = edges[:, :, 0] * np.roll(edges, -1, axis=1)[:, :, 1] - edges[:, :, 1] * np.roll(edges, -1, axis=1)[:, :, 0]
     assert np.all(turns > 0)  # every cell is convex and counterclockwise
+
+
+def test_the_command_line_writes_vtk_files(moving, tmp_path):
+    check_output(tmp_path / "s.vts")
+    write_fields(moving.isel(function=0, t=1), tmp_path / "s.vts")
+    assert ET.parse(tmp_path / "s.vts").getroot().attrib["type"] == "StructuredGrid"
+    with pytest.raises(ValueError, match=r"must end in .nc or .npy or .vts"):
+        check_output(tmp_path / "s.vtk")
+
+
+def test_pictures_show_the_true_shape(moving):
+    figure = draw(moving.isel(function=0))
+    axes = figure.axes[0]
+    assert axes.get_aspect() == 1
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("$x$", "$y$")
+    low, high = axes.dataLim.intervaly
+    np.testing.assert_allclose([low, high], [0.0, float(moving.y[0, 2].max())], atol=1e-6)
 
 
 def test_a_series_in_time_is_a_collection_of_structured_grids(moving, tmp_path):

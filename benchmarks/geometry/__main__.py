@@ -35,6 +35,7 @@ from seponet.discretise.level import Level
 from seponet.discretise.resolution import resolve
 from seponet.equations.symbols import Symbol
 from seponet.operator.calibrate import network_coefficients
+from seponet.operator.gauss_newton import to_double
 from seponet.operator.placement import invert
 from seponet.operator.solving import solve_to
 
@@ -127,10 +128,11 @@ def measure_network(problem: Any, inputs: Any, exact: list[Reference]) -> dict[s
     answer = solve_to(operator._estimator, operator.read_inputs(inputs)[0], FUNCTIONS, TOLERANCE, 2**29)
     for i, reference in enumerate(exact):
         one = {name: f[i : i + 1] for name, f in inputs.items()}
-        at = jnp.asarray(reference.x, jnp.float32), jnp.asarray(reference.y, jnp.float32)
-        single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), one)
-        found = values_at(operator.model.discretisation, single, coefficients[i : i + 1], *at)
-        errors.append(reference.error(on_nodes(np.asarray(found, np.float64), reference)))
+        with double_precision():
+            at = jnp.asarray(reference.x), jnp.asarray(reference.y)
+            c = jnp.asarray(np.asarray(coefficients[i : i + 1], np.float64))
+            found = values_at(operator.model.discretisation, to_double(one), c, *at)
+        errors.append(reference.error(on_nodes(np.asarray(found), reference)))
     solved = list(errors)
     for rows, level in answer.parts:
         part = {name: f[rows] for name, f in inputs.items()}

@@ -26,6 +26,9 @@ from .own_reference import TOLERANCES, NoReference, check_usable, own_solutions
 logger = logging.getLogger(__name__)
 
 FORMAT = 3
+OWN_POINTS = 65
+"""Points along the axes of an input that is a function of a map's coordinates."""
+
 SEEDS = {"test": 7_000_001, "validation": 7_000_002}
 """Each split has its key; training folds its seed differently, so no functions are shared."""
 
@@ -218,17 +221,24 @@ def _dataset(
     fields = {
         field: (dims, np.concatenate([part[field].astype(np.float32) for part in parts])) for field in problem.fields
     }
-    return xr.Dataset({**fields, **_input_variables(inputs, points)}, coords=dict(points))
+    # An input of a map's coordinates has a box of its own.
+    own = {
+        f"{name}_{axis}": np.linspace(interval.lower, interval.upper, OWN_POINTS)
+        for name, functions in inputs.items()
+        for axis, interval in functions.space.domain.axes
+        if axis not in points
+    }
+    return xr.Dataset({**fields, **_input_variables(inputs, points, own)}, coords={**points, **own})
 
 
 def _input_variables(
-    inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray]
+    inputs: Mapping[str, Functions], points: Mapping[str, np.ndarray], own: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-    """The inputs on the grid, `[functions, (components,) *axes]`."""
+    """The inputs on the grid, `[functions, (components,) *axes]`; along axes that it lacks at points of their own."""
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for name, functions in inputs.items():
-        axes = functions.space.domain.names
-        values = as_callable(functions)(*(points[axis] for axis in axes))
+        axes = tuple(axis if axis in points else f"{name}_{axis}" for axis in functions.space.domain)
+        values = as_callable(functions)(*({**points, **own}[axis] for axis in axes))
         if functions.space.components is None:
             variables[name] = (("function", *axes), values)
         else:

@@ -37,6 +37,12 @@ def freeze_page(operator: "Operator", coordinates: Mapping[str, Any]) -> Program
     A velocity without divergence is drawn as its vorticity, and a flow is shown as one.
     """
     problem = operator.problem
+    physical = [name for name in problem.inputs if problem.vocabulary.is_physical(name)]
+    if physical:
+        raise ValueError(
+            f"a page shows the box of a mapped domain, where {', '.join(physical)}, a function of coordinates, can't "
+            "be drawn; export to .npz or .onnx"
+        )
     points = complete_points(problem.domain, coordinates)
     shapes = sensor_shapes(operator)
     drawn = {name: Drawn(name, space, shapes[name]) for name, space in problem.inputs.items()}
