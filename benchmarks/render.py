@@ -197,6 +197,8 @@ def _invariant(result: dict[str, Any]) -> bool:
 
 
 def _percent(fraction: float) -> str:
+    if fraction >= 1:
+        return f"{100 * fraction:.0f}%"
     return f"{100 * fraction:.2g}%"
 
 
