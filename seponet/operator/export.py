@@ -95,7 +95,7 @@ def freeze_page(operator: "Operator", coordinates: Mapping[str, Any]) -> Program
     physical = [name for name in problem.inputs if problem.vocabulary.is_physical(name)]
     if physical:
         raise ValueError(
-            f"a page shows the box of a mapped domain, on which {', '.join(physical)}, a function of coordinates, can't "
+            f"a page shows the box of a mapped domain, where {', '.join(physical)}, a function of coordinates, can't "
             "be drawn; export to .npz or .onnx"
         )
     points = complete_points(problem.domain, coordinates)
