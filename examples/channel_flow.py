@@ -1,7 +1,4 @@
-"""Potential flow through a channel with a random wall: stream function, velocity, streamlines.
-
-python examples/channel_flow.py           # trains for a minute or two, then draws channel.png
-"""
+"""Potential flow through a channel with a random wall: stream function, velocity, streamlines; draws channel.png."""
 
 from typing import Any
 

@@ -62,6 +62,8 @@ def why_no_start(level: Level, inputs: Mapping[str, Functions], number: int) -> 
 
 def distance(coarse: Level, fine: Level, inputs: Mapping[str, Functions]) -> Float64[np.ndarray, " functions"]:
     """The L2 distance of the solutions of two levels, relative to those of the finer one."""
+    if not len(fine.solved.coefficients):
+        return np.zeros(0)
     if fine.discretisation.smoothed or fine.discretisation.problem.chart is not None:
         # The lifts of the two differ as well, or lengths along the box are none of the domain.
         moved = jnp.asarray(coarse.solved.coefficients), jnp.asarray(fine.solved.coefficients)
