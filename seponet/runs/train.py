@@ -22,6 +22,7 @@ from ..evaluation.validation import find_validation
 from ..losses.supervised import Data
 from ..operator.calibrate import FUNCTIONS, NotCalibrated
 from ..operator.error import describe_calibration
+from ..operator.evaluator import forget_programs
 from ..operator.operator import Operator, load
 from ..operator.saving import describe
 from ..training.abstract_step import AbstractStep
@@ -247,6 +248,9 @@ def _resolved(config: RunConfig) -> tuple[RunConfig, float | None]:
     """The configuration with numbers for what it leaves to the problem, and the error of its discretisation."""
     recipe, resolution = resolve_auto(config.problem, config.recipe, progress=logger.info)
     if resolution is not None:
+        # What the discretisations that were tried have compiled serves no other: after a dozen problems a process has
+        # no room for more programs.
+        forget_programs()
         logger.log(logging.INFO if resolution.reached else logging.WARNING, "%s", resolution.describe())
     floor = None if resolution is None else float(np.mean(resolution.errors))
     return replace(config, recipe=recipe), floor
