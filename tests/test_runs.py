@@ -100,7 +100,7 @@ def test_packaged_recipes_are_valid_for_their_problem(name):
         specification = RunConfig(problem, recipe, 5, label)
         tables = tomllib.loads(specification.to_toml())
         assert Recipe.from_dict({key: tables[key] for key in ("model", "train")}) == recipe
-        if label == "paper" or name == "burgers":
+        if label == "paper" or (name == "burgers" and recipe.model.exact != "auto"):
             model = build(problem, recipe.model, key=jax.random.key(0))
             stepper = TrainStep(model, recipe.train, choose_slab(model, recipe.train.functions), jax.random.key(0))
             assert stepper.term_weights.shape == (len(problem.terms(model.exact)),)
@@ -161,7 +161,7 @@ def test_problem_from_a_file(tmp_path):
         ("burger", "quick", {}, "did you mean 'burgers'"),
         ("burgers", "quik", {}, "did you mean 'quick'"),
         ("burgers", "quick", {"train.step": 3}, "unknown setting 'step' .did you mean 'steps'"),
-        ("burgers", "quick", {"train.steps": "many"}, "must be int; got 'many'"),
+        ("burgers", "quick", {"train.steps": "many"}, "must be int or \"auto\"; got 'many'"),
         ("burgers", "quick", {"constants.mu": 3}, "no constant 'mu' .did you mean 'nu'"),
         ("burgers", "quick", {"constants.nu": "thick"}, "constants.nu must be a number"),
         ("burgers", "quick", {"steps": 3}, "model.<key> or train.<key>"),
@@ -358,8 +358,9 @@ def test_resuming_a_complete_run_trains_no_more(finished, monkeypatch):
 
 def test_budget_stops_and_resume_completes_then_overwrite_begins_anew(tmp_path):
     out = tmp_path / "run"
+    steps = {"train.steps": 12}  # so that the budget only ends the run
     with pytest.raises(NotTrained, match="not a single step was taken") as raised:
-        train(Decay, RECIPE, out=out, budget="0s", **BARE)
+        train(Decay, RECIPE, out=out, budget="0s", set=steps, **BARE)
     report = RunFolder(out).read_report()
     assert report["steps"] < 12
     assert report["interrupted"]
@@ -368,7 +369,7 @@ def test_budget_stops_and_resume_completes_then_overwrite_begins_anew(tmp_path):
     report = RunFolder(out).read_report()
     assert (report["steps"], report["interrupted"]) == (12, False)
     with pytest.raises(NotTrained):
-        train(Decay, RECIPE, out=out, overwrite=True, budget="0s", **BARE)
+        train(Decay, RECIPE, out=out, overwrite=True, budget="0s", set=steps, **BARE)
     assert RunFolder(out).read_report()["steps"] < 12
     assert (out / "notes.txt").read_text() == "mine"
     operator: Any = raised.value.operator

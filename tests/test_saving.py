@@ -210,7 +210,7 @@ NOT_SAVED = {
     "equations": {"Problem", "Derived", "Residual", "Expression", "Symbol", "Vocabulary", "Face", "Term"}
     | {"LinearCondition"},
     "calculus": {"SeparableValues", "JointValues", "PotentialValues", "Collocation", "LinearParts", "_Affine"}
-    | {"FixedCoefficients", "Piece", "TermData", "Disagreement", "Kink"},
+    | {"FixedCoefficients", "Piece", "TermData", "Disagreement", "Kink", "Undefined"},
     "nn": {"Activation", "ModelConfig", "RepeatedValues", "OperatorNetwork"},
     "problems": {"Figure"},
 }

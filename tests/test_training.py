@@ -368,12 +368,12 @@ def test_float64_on_request_and_float32_by_default():
     ("changes", "sentence"),
     [
         ({"train.stepz": 3}, "unknown setting 'stepz' (did you mean 'steps'"),
-        ({"train.steps": "many"}, "steps must be int; got 'many'"),
+        ({"train.steps": "many"}, "steps must be int or \"auto\"; got 'many'"),
         ({"train.steps": 0}, "at least 1; got 0"),
         ({"trian.steps": 1}, "written model.<key> or train.<key>"),
         ({"train.precision": "half"}, "float32, float64"),
         ({"model.sensors": 1.5}, "sensors must be int"),
-        ({"train.steps": True}, "the settings, [train]: steps must be int; got True"),
+        ({"train.steps": True}, 'the settings, [train]: steps must be int or "auto"; got True'),
         ({"train.optimzer": {}}, "unknown setting 'optimzer' (did you mean 'optimizer'"),
         (
             {"train.optimizer.rte": 1.0},

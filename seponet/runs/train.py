@@ -208,7 +208,8 @@ def _train(
         trained = trainer.train(resume=resume)
         lift = None if validation is None else validation.of_lift(trained.model)
         verdict = judge(trained, config.recipe.train, lift=lift, floor=floor)
-        logger.log(logging.INFO if verdict.success else logging.WARNING, "%s", verdict.reason)
+        if not quiet or someone_listens():
+            logger.log(logging.INFO if verdict.success else logging.WARNING, "%s", verdict.reason)
         if folder is not None:
             folder.save_operator(trained.model)
             head = {key: value for key, value in config.to_dict().items() if key not in ("model", "train")}

@@ -36,7 +36,7 @@ settings = {
     "model.rank": 3, "model.trunk": "mlp", "model.decoder": "cp", "model.exact": "all", "model.trunk_width": 4,
     "model.trunk_depth": 1, "model.invariant": "", "train.whitening": "none", "train.loss.residual": "pointwise",
     "train.steps": 40, "train.checkpoint": 0.0, "train.polish": 8, "train.sampling": {"points": 4, "method": "gauss"},
-    "train.optimizer.name": "adam",
+    "train.optimizer.name": "adam", "train.targets.pool": 0,
 }
 seponet.train(sys.argv[4], out=out, resume=resume, functions=0, figures=False, quiet=True, set=settings)
 print(done)
