@@ -128,8 +128,6 @@ def growth(tmp_path) -> tuple[Path, Path]:
 SETTINGS: dict[str, Any] = {**SMALL, "model.rank": 4, "model.trunk": "mlp", "model.exact": "all", "model.decoder": "cp"}
 SETTINGS |= {"train.whitening": "none", "train.loss.residual": "pointwise", "model.invariant": "", "train.polish": 0}
 SETTINGS |= {"train.targets.pool": 0}
-POOR = 3
-"""The exit code of a run that is complete, and whose few steps have learned little."""
 QUIET = ("--quiet", "--functions", "0", "--no-figures")
 
 
@@ -142,13 +140,13 @@ def test_what_determines_a_run_is_known_to_its_checkpoints(growth, capsys, caplo
     file, out = growth
     again = ["train", "--resume", "--out", str(out), *QUIET]
     config, report = (out / "config.toml").read_text(), json.loads((out / "report.json").read_text())
-    assert main(again) == POOR  # complete, so nothing is trained
+    assert main(again) == 0  # complete, so nothing is trained
     capsys.readouterr()
     # The equation changes, although the class does not: what it uses counts, what it doesn't use does not.
     text = file.read_text()
     forget(file)
     file.write_text(text.replace("UNUSED = 1", "UNUSED = 2  # a comment"))
-    assert main([*again, "--trust"]) == POOR
+    assert main([*again, "--trust"]) == 0
     forget(file)
     file.write_text(text.replace("FACTOR = 2.0", "FACTOR = 3.0"))
     capsys.readouterr()
@@ -161,7 +159,7 @@ def test_what_determines_a_run_is_known_to_its_checkpoints(growth, capsys, caplo
     for damaged in (config.replace("steps = 6", "steps = 7"), "steps = {"):
         (out / "config.toml").write_text(damaged)
         with caplog.at_level(logging.WARNING):
-            assert main(again) == POOR, capsys.readouterr().err
+            assert main(again) == 0, capsys.readouterr().err
         assert "is not what the checkpoints were made with" in caplog.text
         caplog.clear()
         assert (out / "config.toml").read_text() == config

@@ -206,10 +206,10 @@ def _classes() -> list[type]:
 # What is computed from a model and its inputs, or is there before a model is, and lives as long as a call.
 NOT_SAVED = {
     "bases": {"Combined", "Basis", "_Polynomial", "_Trigonometric", "FourierGrid"},
-    "functions": {"Functions", "Resolution"},
+    "functions": {"Functions", "Resolution", "FittedNormal"},
     "equations": {"Problem", "Derived", "Residual", "Expression", "Symbol", "Vocabulary", "Face", "Term"}
-    | {"LinearCondition"},
-    "calculus": {"SeparableValues", "JointValues", "PotentialValues", "Collocation", "LinearParts", "_Affine"}
+    | {"LinearCondition", "LinearParts", "_Affine", "Normal", "BoxOperator", "Statement"},
+    "calculus": {"SeparableValues", "JointValues", "PotentialValues", "Collocation"}
     | {"FixedCoefficients", "Piece", "TermData", "Disagreement", "Kink", "Undefined"},
     "nn": {"Activation", "ModelConfig", "RepeatedValues", "OperatorNetwork"},
     "problems": {"Figure"},
