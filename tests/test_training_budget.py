@@ -98,7 +98,7 @@ def test_parameters_that_were_better_are_given_back(tmp_path, caplog):
 MODEL = build(Front(), recipe().model, key=jax.random.key(0))
 
 
-def _result(steps=10, error=None, loss=1.0, **more):
+def _result(steps=100, error=None, loss=1.0, **more):
     return TrainingResult(MODEL, steps, 12.0, error, [{"loss": loss, **more}])
 
 
@@ -108,6 +108,7 @@ def _result(steps=10, error=None, loss=1.0, **more):
         (_result(steps=0), {}, False, False, "not a single step was taken: the 12 s went into"),
         (_result(error=0.5), {"lift": 0.4}, False, False, "no better than 40% of the data of the conditions alone"),
         (_result(error=0.2), {"lift": 0.4}, False, True, "do not use this operator as it is; the branch limits it"),
+        (_result(steps=1, error=0.02), {"lift": 0.4}, True, True, "time limits it: the 12 s left room for 1 steps"),
         (_result(error=0.02), {"lift": 0.4}, True, True, "the validation error is 2%; the branch limits it"),
         (
             _result(error=0.02),

@@ -11,6 +11,9 @@ LARGEST_ERROR = 0.1
 """A run whose validation error is larger does not end as a success."""
 
 
+FEW = 20
+"""With fewer steps, nothing can be said of what a network might learn."""
+
 NO_BETTER = 0.99
 """A training must lower the error of the lift alone by more than this factor, or it was none."""
 
@@ -90,6 +93,11 @@ def _unknown(floor: float | None) -> Verdict:
 def _limit(result: TrainingResult, floor: float | None) -> str:
     """What the error is made of, and what would lower it."""
     error = result.error or math.inf
+    if result.steps < FEW:
+        return (
+            f"time limits it: the {show_duration(result.seconds)} left room for {result.steps} steps after the "
+            "discretisation and compilation; give a longer budget"
+        )
     last = result.history[-1] if result.history else {}
     fresh = last.get("fresh")
     if fresh is not None and fresh < 0.5 * error:
