@@ -1,5 +1,7 @@
 """Environments of peers, made from PyPI under `.cache/peers/`, and the task files that all of them read."""
 
+import importlib
+import importlib.util
 import json
 import os
 import re
@@ -21,6 +23,11 @@ PACKAGES = {
     "reference": ("separable-operator-networks==0.0.2", "jax==0.10.2", "equinox==0.13.8"),
     "deepxde": ("deepxde==1.15.0", "torch==2.13.0"),
 }
+MODULES = {
+    "separable_operator_networks": ("separable-operator-networks==0.0.2", "gputil==1.4.0"),
+    "skfem": ("scikit-fem==12.0.2",),
+}
+"""Packages that are compared in our own process, interleaved with us; all else that they import, we have."""
 POOL = 2000
 """Functions to train with; drawn like ours, from a key of their own."""
 SHARE = 0.85
@@ -38,14 +45,35 @@ def python_of(peer: str) -> Path:
         return python
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]]
-    installation = subprocess.run(install, capture_output=True, text=True)
-    if installation.returncode:
-        errors = [line for line in installation.stderr.splitlines() if line.startswith("ERROR")] or ["no message"]
-        raise RuntimeError(f"{peer} can't be installed here: {errors[-1]}")
+    _install(peer, [str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]])
     # Written last: an installation that was interrupted is done again.
     stamp.write_text(" ".join(PACKAGES[peer]))
     return python
+
+
+def _install(what: str, command: Sequence[str]) -> None:
+    installation = subprocess.run(command, capture_output=True, text=True)
+    if installation.returncode:
+        errors = [line for line in installation.stderr.splitlines() if line.startswith("ERROR")] or ["no message"]
+        raise RuntimeError(f"{what} can't be installed here: {errors[-1]}")
+
+
+def make_importable(module: str) -> None:
+    """Let this process import a package that is no dependency of ours; it is installed first if it isn't there.
+
+    It gets a folder of its own and brings no dependencies, so that our environment stays what it is.
+    """
+    if importlib.util.find_spec(module) is not None:
+        return
+    folder = FOLDER / "modules"
+    sys.path.append(str(folder))
+    importlib.invalidate_caches()
+    if importlib.util.find_spec(module) is None:
+        print(f"installing {', '.join(MODULES[module])} into {folder}", file=sys.stderr, flush=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder)]
+        _install(module, [*install, "--upgrade", *MODULES[module]])
+        importlib.invalidate_caches()
 
 
 def task_file(name: str, what: str) -> Path:

@@ -1,6 +1,6 @@
 """The `paper` recipe against the reference package: the same functions, points, test functions and initial weights.
 
-    python benchmarks/parity.py     # with separable-operator-networks==0.0.2 (pip install '.[benchmark]'); 3 min
+    seponet bench parity     # against separable-operator-networks==0.0.2, which is installed for it; 3 min
 
 Every hundred steps both get the same 100 functions (the reference their values at its sensors) and the same points
 along each axis. The reference's initial weights are copied into our model: the first loss and gradient then agree but
@@ -10,6 +10,8 @@ percent of the paper's steps, and evaluated on the same validation functions.
 """
 
 import argparse
+import contextlib
+import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from environments import make_importable
 from results import RESULTS, machine, store
 
 from seponet import nn
@@ -42,11 +45,14 @@ Curve = list[dict[str, float]]
 
 def make_theirs(name: str, recipe: Recipe, seed: int) -> Any:
     """Their model with the paper's sizes."""
+    make_importable("separable_operator_networks")
     from separable_operator_networks import models
 
     c = recipe.model
     sizes = (len(PROBLEMS[name]().domain), c.sensors, 1, c.trunk_depth, c.trunk_width, int(c.rank))  # pyright: ignore
-    return models.SepONet(*sizes, key=jax.random.key(seed))  # pyright: ignore
+    # It prints its contractions.
+    with contextlib.redirect_stdout(io.StringIO()):
+        return models.SepONet(*sizes, key=jax.random.key(seed))  # pyright: ignore
 
 
 def copy_weights(model: Any, theirs: Any) -> Any:

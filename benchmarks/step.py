@@ -1,7 +1,7 @@
 """Time and memory of a training step, ours against the reference package, in one run.
 
-    python benchmarks/step.py time      # with separable-operator-networks==0.0.2 (pip install '.[benchmark]')
-    python benchmarks/step.py memory    # ours, each size in a process of its own
+    seponet bench step time      # against separable-operator-networks==0.0.2, which is installed for it
+    seponet bench step memory    # ours, each size in a process of its own
 
 Same problem, rank, width, depth, 100 functions, CP decoder, Adam, the paper's soft conditions. Both do what a step of
 their trainer does: loss, gradient, update on a fixed batch. The matmul bound is the time of the contractions alone
@@ -10,6 +10,8 @@ takes the highest rate of the run.
 """
 
 import argparse
+import contextlib
+import io
 import json
 import resource
 import statistics
@@ -23,6 +25,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from environments import make_importable
 from results import RESULTS, machine, store
 
 from seponet import nn
@@ -60,6 +63,7 @@ def ours(name: str, points: int, block: int, functions: int = 100) -> tuple[Call
 
 def theirs(name: str, points: int, block: int, functions: int = 100) -> Callable[[], None]:
     """One step of the reference package."""
+    make_importable("separable_operator_networks")
     from separable_operator_networks import models, pde, train
 
     config = load_recipe("paper", name).model
@@ -67,15 +71,10 @@ def theirs(name: str, points: int, block: int, functions: int = 100) -> Callable
     module = getattr(pde, name)
     suffix = {"diffusion_reaction": "DR", "advection": "ADV", "burgers": "Burgers"}.get(name, name)
     sensors = int(config.sensors) ** (axes - 1)
-    model = models.SepONet(
-        axes,
-        sensors,
-        1,
-        config.trunk_depth,
-        config.trunk_width,
-        int(config.rank),
-        key=jax.random.key(0),  # pyright: ignore
-    )
+    sizes = axes, sensors, 1, config.trunk_depth, config.trunk_width, int(config.rank)  # pyright: ignore
+    # It prints its contractions.
+    with contextlib.redirect_stdout(io.StringIO()):
+        model = models.SepONet(*sizes, key=jax.random.key(0))
     values = 1 + 0.1 * jax.random.normal(jax.random.key(1), (functions, sensors))
     if name == "nonlinear_diffusion":
         # Their generator reads a third key of two (see shared/peers.md); the points are drawn here instead.

@@ -439,9 +439,11 @@ def test_reference_tells_its_own_error(tmp_path, capsys, monkeypatch):
 
 
 def test_benchmarks_are_dispatched(tmp_path, capfd, monkeypatch):
-    import seponet.cli.bench as bench
-
-    monkeypatch.setattr(bench, "FOLDER", tmp_path)
+    # A checkout is found from the folder that one is in, however the package was installed.
+    checkout, tmp_path = tmp_path, tmp_path / "benchmarks"
+    (tmp_path / "results").mkdir(parents=True)
+    (checkout / "pyproject.toml").write_text('[project]\nname = "seponet"\n')
+    monkeypatch.chdir(tmp_path / "results")
     assert "checkout of the repository" in fails_plainly(capfd, "bench", "speed")
     script = "if __name__ == '__main__':\n    import sys; print(sys.argv[1:]); raise SystemExit(3)"
     (tmp_path / "speed.py").write_text(f'"""How fast it is.\n\nIn detail."""\n{script}')
@@ -449,13 +451,16 @@ def test_benchmarks_are_dispatched(tmp_path, capfd, monkeypatch):
     (tmp_path / "_driver.py").write_text(script)
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "__main__.py").write_text(f'"""How large it is."""\n{script}')
-    (tmp_path / "results").mkdir()
     assert main(["bench"]) == 0
     assert capfd.readouterr().out == "seponet bench memory  How large it is.\nseponet bench speed   How fast it is.\n"
     assert "did you mean 'speed'" in fails_plainly(capfd, "bench", "sped")
     for name in ("speed", "memory"):
         assert main(["bench", name, "--json", "2"]) == 1
         assert capfd.readouterr().out == "['--json', '2']\n"
+    # Another project's folder of benchmarks is not ours: those of the checkout that is installed in place are listed.
+    (checkout / "pyproject.toml").write_text('[project]\nname = "other"\n')
+    assert main(["bench"]) == 0
+    assert "seponet bench zoo" in capfd.readouterr().out
 
 
 def fails_plainly(capfd, *arguments: str) -> str:

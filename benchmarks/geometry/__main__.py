@@ -5,7 +5,7 @@
     seponet bench geometry --train             # the general recipe, untouched, and what `solve` makes of it
     seponet bench geometry --render            # the table, from what is stored
 
-Needs `pip install 'seponet[benchmark]'`. References are isoparametric biquadratic elements; what is stored
+References are isoparametric biquadratic elements; what is stored
 as their error is their distance to those of a mesh with half as many cells along each side.
 """
 

@@ -7,8 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse.linalg
-import skfem
-from skfem.helpers import dot, grad
+from environments import make_importable
 
 from seponet import Functions, Grid, Points
 
@@ -129,6 +128,10 @@ class Reference:
 
 def solve(given: Case, cells: int) -> Reference:
     """-s_xx - s_yy = source on `cells` x `cells` elements (twice as many round a periodic direction)."""
+    make_importable("skfem")
+    import skfem
+    from skfem.helpers import dot, grad
+
     low, high = given.square
     lines = [np.linspace(low, high, n + 1) for n in (cells, 2 * cells if given.periodic else cells)]
     flat = skfem.MeshQuad2.from_mesh(skfem.MeshQuad.init_tensor(*lines))

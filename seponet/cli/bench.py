@@ -8,13 +8,12 @@ from pathlib import Path
 
 from .._text import did_you_mean
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 def bench_command(arguments: Namespace) -> int:
-    scripts = _benchmarks()
+    checkout = _checkout(Path.cwd(), Path(__file__).parents[2])
+    scripts = {} if checkout is None else _benchmarks(checkout / "benchmarks")
     if not scripts:
-        raise ValueError("there are no benchmarks beside this installation; run it from a checkout of the repository")
+        raise ValueError("there are no benchmarks here: they are not installed; run it in a checkout of the repository")
     if arguments.name is None:
         width = max(map(len, scripts))
         sys.stdout.write("".join(f"seponet bench {n:{width}}  {_purpose(scripts[n])}\n" for n in sorted(scripts)))
@@ -25,10 +24,22 @@ def bench_command(arguments: Namespace) -> int:
     return min(subprocess.run([sys.executable, str(scripts[arguments.name]), *arguments.rest]).returncode, 1)
 
 
-def _benchmarks() -> dict[str, Path]:
+def _checkout(here: Path, installed: Path) -> Path | None:
+    """The checkout of this project that a folder lies in, else the one that is installed in place.
+
+    The name in `pyproject.toml` is asked for, so that another project's folder of benchmarks is left alone.
+    """
+    for folder in (here, *here.parents, installed):
+        project = folder / "pyproject.toml"
+        if project.is_file() and 'name = "seponet"' in project.read_text(errors="replace").splitlines():
+            return folder
+    return None
+
+
+def _benchmarks(folder: Path) -> dict[str, Path]:
     """Scripts, and folders with a `__main__.py`, by name."""
-    scripts = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if _is_benchmark(path)}
-    return scripts | {path.parent.name: path.parent for path in sorted(FOLDER.glob("*/__main__.py"))}
+    scripts = {path.stem: path for path in sorted(folder.glob("*.py")) if _is_benchmark(path)}
+    return scripts | {path.parent.name: path.parent for path in sorted(folder.glob("*/__main__.py"))}
 
 
 def _is_benchmark(path: Path) -> bool:
