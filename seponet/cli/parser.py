@@ -21,6 +21,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         if re.fullmatch(r"--[^=]+=--", word):
             parser.error(f"{word.removesuffix('=--')} needs a value; got '--'")
     arguments = parser.parse_args(argv)
+    if arguments.command == "info" and bool(arguments.run) == bool(arguments.distributed):
+        parser.error("info: name a RUN, or give --distributed")
     if arguments.command == "train":
         mistake = _mistake_in_train(arguments)
         if mistake:
@@ -78,6 +80,7 @@ def _train(commands: Any) -> None:
         "seponet train my_pde.py:KdV --set train.steps=1000 --set model.rank='{t = 12, x = 32}'",
         "seponet train --resume --out runs/paper",
         "seponet train --config runs/paper/config.toml --seed 1 --out runs/paper-1",
+        "srun -n 8 seponet train burgers --budget 10min",
     )
     command.add_argument("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
     command.add_argument("--recipe", default=None, help="quick (the default), standard, best, paper, or a .toml file")
@@ -111,6 +114,7 @@ def _train(commands: Any) -> None:
         help="fresh functions to solve at the end, to calibrate the error estimates; 0 skips it (default: 50)",
     )
     _functions(command, "test functions to evaluate on; 0 skips it", 0)
+    _distributed(command)
 
 
 def _mistake_in_train(arguments: argparse.Namespace) -> str | None:
@@ -239,9 +243,16 @@ def _reference(commands: Any) -> None:
 
 
 def _info(commands: Any) -> None:
-    command = _add(commands, "info", "say what a run folder holds", "seponet info runs/burgers-quick")
-    _run(command)
+    command = _add(
+        commands,
+        "info",
+        "say what a run folder holds; or which processes and devices a training would have",
+        "seponet info runs/burgers-quick",
+        "srun -n 8 seponet info --distributed",
+    )
+    command.add_argument("run", nargs="?", metavar="RUN", help="a run folder, or a folder that Operator.save wrote")
     _json(command)
+    _distributed(command, "auto")
 
 
 def _bench(commands: Any) -> None:
@@ -308,6 +319,20 @@ def _files(command: argparse.ArgumentParser) -> None:
         metavar="t=101,x=256",
         help="the number of points along each axis, spread like those of an input (default: the problem's own grid)",
     )
+
+
+def _distributed(command: argparse.ArgumentParser, alone: str | None = None) -> None:
+    """How several processes do it together; `alone` is what `--distributed` without a word means, if it may be so."""
+    word: dict[str, Any] = {"default": "auto"} if alone is None else {"nargs": "?", "const": alone}
+    command.add_argument(
+        "--distributed",
+        choices=("off", "auto", "on"),
+        **word,
+        help="several processes: as srun, mpirun or the next options say (auto), as they must say (on), or never (off)",
+    )
+    command.add_argument("--processes", type=count_from(1), metavar="N", help="how many processes there are")
+    command.add_argument("--process-id", type=count_from(0), metavar="I", help="which of them this is, from 0")
+    command.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 waits for the others")
 
 
 def _json(command: argparse.ArgumentParser) -> None:
