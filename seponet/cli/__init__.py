@@ -29,6 +29,7 @@ COMMANDS = {
     "predict": ("predict", "predict_command"),
     "reference": ("reference", "reference_command"),
     "solve": ("solve", "solve_command"),
+    "sweep": ("sweep", "sweep_command"),
     "train": ("train", "train_command"),
 }
 """The module in this folder and the function that run a command; loaded when it runs."""

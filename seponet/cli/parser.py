@@ -52,6 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _list(commands)
     _train(commands)
+    _sweep(commands)
     _evaluate(commands)
     _predict(commands)
     _solve(commands)
@@ -117,6 +118,39 @@ def _train(commands: Any) -> None:
     _distributed(command)
 
 
+def _sweep(commands: Any) -> None:
+    command = _add(
+        commands,
+        "sweep",
+        "train for every combination of some settings, side by side, and show one table",
+        "seponet sweep burgers --over seed=0..7 --over constants.nu=0.01,0.02",
+        "seponet sweep my_pde.py:KdV --over model.branch_width=64,128 --budget 5min --jobs 4",
+        "seponet sweep burgers --over seed=0..99 --slurm sweep.sh && sbatch sweep.sh",
+    )
+    command.add_argument("problem", metavar="PROBLEM", help=PROBLEM)
+    command.add_argument(
+        "--over",
+        action="append",
+        default=[],
+        metavar="KEY=VALUES",
+        help="seed=0..7 or constants.nu=0.01,0.02; several make all combinations",
+    )
+    command.add_argument("--recipe", default="quick", help="as for train")
+    command.add_argument("--budget", metavar="TIME", help="of each training: 90s, 5min, 2h")
+    command.add_argument("--tolerance", metavar="ERROR", help="the relative error that is asked for")
+    command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for train")
+    command.add_argument("--out", metavar="DIR", help="the folder of the runs (default: runs/sweep-PROBLEM-RECIPE)")
+    command.add_argument(
+        "--jobs", type=count_from(1), default=1, metavar="N", help="trainings at the same time (default: 1)"
+    )
+    command.add_argument("--only", type=count_from(0), metavar="I", help="one of the combinations, from 0")
+    command.add_argument("--table", action="store_true", help="train nothing, show the table of what is there")
+    command.add_argument("--slurm", metavar="FILE", help="write an array script for sbatch instead, and train nothing")
+    command.add_argument("--json", action="store_true", help="write JSON, for machines")
+    _trust(command)
+    _functions(command, "test functions to evaluate on; 0 skips it", 0)
+
+
 def _mistake_in_train(arguments: argparse.Namespace) -> str | None:
     if arguments.problem and arguments.config:
         return "give either PROBLEM or --config: a configuration names its problem"
@@ -154,11 +188,13 @@ def _predict(commands: Any) -> None:
         "seponet predict runs/burgers-quick --input u.csv --output s.npy --grid t=101,x=256",
         "seponet predict runs/mine --input u=u.npy --input nu=0.02 --output s.nc",
         "seponet predict runs/mine --input u_and_nu.nc --output s.nc",
+        "seponet predict runs/mine --input million.zarr --output predicted.zarr",
     )
     _run(command)
     _code(command)
     _files(command)
     command.add_argument("--no-error", action="store_true", help="do not estimate the errors")
+    command.add_argument("--overwrite", action="store_true", help="replace an --output that is a Zarr store")
 
 
 def _solve(commands: Any) -> None:
@@ -306,7 +342,8 @@ def _files(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[NAME=]FILE",
         help=".npy or .csv: one function, or one in each row, on a uniform grid (with both ends of an interval, "
-        "without the upper end of a periodic axis); .nc: a variable for each input, on the file's own coordinates. A "
+        "without the upper end of a periodic axis); .nc: a variable for each input, on the file's own coordinates; "
+        ".zarr (for predict): the same, chunk by chunk into an --output .zarr, and again only what is missing. A "
         "number or a vector may stand for the file of an input that has no axes. NAME is needed if there are several",
     )
     command.add_argument(

@@ -76,6 +76,7 @@ def _welcome(
     if wrong:
         with contextlib.suppress(OSError):
             link.send("failed", wrong)
+        link.close()
         raise ValueError(wrong)
     links[index], hosts[index] = link, str(host)
 
