@@ -40,7 +40,7 @@ class Recorder:
                     (leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves(arguments) if hasattr(leaf, "dtype")
                 )
                 # What a surrounding program is made of is lowered with it.
-                if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments)):
+                if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
                     recorder.calls.setdefault((id(compiled), shapes), (compiled, arguments, named))
                 return compiled(*arguments, **named)
 
@@ -112,14 +112,9 @@ def test_prediction_error_and_solution_lower(name, recorder):
     operator.predict(inputs, **grid)
     before = len(recorder.calls)
     assert before
-    try:
-        operator.error(inputs)
-        operator.solve(inputs, rtol=0.9, **grid)
-    except ValueError as reason:
-        # Some problems have no discretisation in so small a basis, which is said.
-        assert len(str(reason)) > 20
-    else:
-        assert len(recorder.calls) > before
+    operator.error(inputs)
+    operator.solve(inputs, rtol=0.9, **grid)
+    assert len(recorder.calls) > before
     for program, arguments, named in recorder.calls.values():
         check(program, *arguments, **named)
 

@@ -20,7 +20,7 @@ from seponet.training.log import read_history
 HERE = Path(__file__).parent
 PROBLEM = f"{HERE / 'data' / 'decay.py'}:Decay"
 RESIDUALS, TARGETS = HERE / "data" / "decay.toml", HERE / "data" / "decay_targets.toml"
-SECONDS = 300
+SECONDS = 600
 
 
 class Members:
@@ -123,9 +123,9 @@ def test_a_request_to_one_of_four_checkpoints_all_and_one_goes_on(alone, start, 
     assert others == [(0, "", "")] * 3
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["end"] == "interrupt"
-    assert 0 < report["steps"] < 1500
+    assert 0 < report["steps"] < 400
     train_alone(RESIDUALS, tmp_path / "run", resume=True)
-    # Round-off of the order of summation, grown over 1500 steps.
+    # Round-off of the order of summation, grown over 400 steps.
     assert_same_state(tmp_path / "run", alone[RESIDUALS], 1e-6)
 
 

@@ -127,7 +127,7 @@ def test_a_broken_transfer_goes_on_where_it_was(stores, operator, inputs, monkey
     assert "11 functions, 4 of which had been done before" in capsys.readouterr().out
     assert calls == [1, 4, 4, 1, 4, 3]
     assert not (stores / "out.zarr.part").exists()
-    with xr.open_zarr(stores / "out.zarr", consolidated=False) as stored:
+    with xr.open_zarr(stores / "out.zarr") as stored:
         np.testing.assert_allclose(stored["s"], plain, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(stored["x"], GRID["x"])
 

@@ -58,7 +58,7 @@ def predict_lazily(operator: "Operator", u: Any, options: Mapping[str, Any]) -> 
     if len(counts) != 1 or not counts.pop():
         raise ValueError(
             "data in chunks needs a dimension of functions beside the input's axes, as long for every input; got "
-            + ", ".join(f"{name} with {dict(value.sizes)}" for name, value in split.items() or by_name.items())
+            + ", ".join(f"{name} with {dict(getattr(value, 'sizes', {}))}" for name, value in by_name.items())
         )
     first = {name: value.isel({FUNCTION: slice(0, 1)}).compute() for name, value in split.items()}
     template = operator.predict({**first, **fixed}, **options)
@@ -72,11 +72,16 @@ def predict_lazily(operator: "Operator", u: Any, options: Mapping[str, Any]) -> 
     dims = [dim for dim in next(iter(fields.values())).dims if dim != FUNCTION]
     places = {n: (axes[n], dict(v.drop_vars(FUNCTION, errors="ignore").coords)) for n, v in split.items()}
     block = _Block(operator, fixed, places, options)
-    arrays = [value.drop_vars([*value.coords]).chunk(dict.fromkeys(axes[name], -1)) for name, value in split.items()]
+    # An axis of an input has other points than that of the result, so that it is called otherwise here.
+    own = {name: {axis: f"{axis} of {name}" for axis in axes[name]} for name in split}
+    arrays = [
+        value.drop_vars([*value.coords]).chunk(dict.fromkeys(axes[name], -1)).rename(own[name])
+        for name, value in split.items()
+    ]
     computed = xr.apply_ufunc(
         block,
         *arrays,
-        input_core_dims=[axes[name] for name in split],
+        input_core_dims=[[*own[name].values()] for name in split],
         output_core_dims=[dims] * len(fields),
         dask="parallelized",
         output_dtypes=[value.dtype for value in fields.values()],

@@ -47,7 +47,8 @@ def read_over(texts: Sequence[str]) -> dict[str, list[str]]:
         counted = re.fullmatch(r"(-?\d{1,9})\.\.(-?\d{1,9})", values)
         if counted:
             first, last = map(int, counted.groups())
-            found = [str(number) for number in range(first, last + 1)]
+            # One more than there may be is enough to be refused.
+            found = [str(number) for number in range(first, min(last, first + MOST) + 1)]
         else:
             found = [value.strip() for value in re.split(r",(?![^\[{]*[\]}])", values)]
         if not equals or not key or not all(found) or not found or key in over or len(set(found)) < len(found):

@@ -1,13 +1,14 @@
 """Predictions of a Zarr store, chunk by chunk into another: in flat memory, and again only what is not done.
 
-The chunks are written beside, into `<output>.part`, which also notes which of them are whole. Whoever gives the same
-command again goes on there; the complete store takes its name at the end.
+The chunks are written beside, into a store in `<output>.part`, where it is also noted which of them are whole. Whoever
+gives the same command again goes on there; the complete store takes its name at the end.
 """
 
 import hashlib
 import importlib.util
 import json
 import shutil
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from .._files import interrupts_held, read_record, write_record
 from ..operator.lazy import FUNCTION
 from ..operator.operator import Operator
 
-NOTES = ".seponet-transfer.json"
+NOTES, STORE = "done.json", "store.zarr"
 CHUNK = 32 * 2**20
 """Bytes of predictions in a chunk, about."""
 
@@ -32,7 +33,10 @@ def open_inputs(problem: Any, path: Path) -> dict[str, xr.DataArray]:
     if not path.is_dir():
         raise ValueError(f"there is no Zarr store {path}")
     try:
-        dataset = xr.open_zarr(path, chunks=None)
+        with warnings.catch_warnings():
+            # A store without consolidated metadata is opened a little slower.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            dataset = xr.open_zarr(path, chunks=None)
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{path} can't be read as a Zarr store: {reason}") from None
@@ -85,7 +89,8 @@ def transfer(
         return predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
 
     first = predict(0, 1)
-    rows = int(np.clip(CHUNK // max(first.nbytes, 1), 1, count))
+    each = sum(variable.nbytes for variable in first.variables.values() if FUNCTION in variable.dims)
+    rows = int(np.clip(CHUNK // max(each, 1), 1, count))
     identity = _identity(operator, inputs, points, rows)
     done = _begin(part, first, count, rows, identity)
     before = _functions(done, rows, count)
@@ -95,16 +100,17 @@ def transfer(
             predicted = predict(start, stop)
             varying = [n for n in predicted.variables if FUNCTION in predicted[n].dims]
             predicted[varying].drop_vars(set(predicted.coords) - set(varying)).to_zarr(
-                part, region={FUNCTION: slice(start, stop)}
+                part / STORE, region={FUNCTION: slice(start, stop)}, consolidated=False
             )
             done.append(chunk)
             write_record(part / NOTES, {"identity": identity, "done": sorted(done)})
         if progress is not None:
             progress(_functions(done, rows, count), count)
+    _consolidate(part / STORE)
     with interrupts_held():
         shutil.rmtree(output, ignore_errors=True)
-        (part / NOTES).unlink()
-        part.replace(output)
+        (part / STORE).replace(output)
+        shutil.rmtree(part)
     return count, before
 
 
@@ -135,9 +141,20 @@ def _begin(part: Path, first: xr.Dataset, count: int, rows: int, identity: str) 
         coords={name: empty(value.drop_vars([*value.coords])).variable for name, value in first.coords.items()},
         attrs=first.attrs,
     )
-    layout.to_zarr(part, compute=False, consolidated=False)
+    part.mkdir()
+    layout.to_zarr(part / STORE, compute=False, consolidated=False)
     write_record(part / NOTES, {"identity": identity, "done": []})
     return []
+
+
+def _consolidate(store: Path) -> None:
+    """Write the metadata of all arrays in one place, where readers look first."""
+    import zarr
+
+    with warnings.catch_warnings():
+        # In the third format that is a convention, which readers know all the same.
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(str(store))
 
 
 def _function_dim(operator: Operator, name: str, value: xr.DataArray) -> Any:
