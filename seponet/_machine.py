@@ -66,7 +66,7 @@ def host_memory() -> int:
 
 def available_memory() -> int | None:
     """Bytes that a training run may take, on the accelerator if there is one; None if nobody knows."""
-    device = jax.devices()[0]
+    device = jax.local_devices()[0]
     if device.platform == "cpu":
         return psutil.virtual_memory().available
     statistics = device.memory_stats() or {}

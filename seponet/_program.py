@@ -25,6 +25,7 @@ class OwnProgram:
             leaves = [other if array is None else array for array, other in zip(arrays, others, strict=True)]
             return function(*jax.tree.unflatten(treedef, leaves))
 
+        self.function = function
         self._run = jax.jit(run, static_argnums=1)
 
     def __call__(self, *arguments: Any) -> Any:

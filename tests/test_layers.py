@@ -20,6 +20,7 @@ LAYERS = (
     "_numbers",
     "_precision",
     "_program",
+    "distributed",
     "frozen",
     "export",
     "derivatives",

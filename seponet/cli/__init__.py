@@ -11,8 +11,12 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from .parser import parse
+
+if TYPE_CHECKING:
+    from ..distributed.launch import Launch
 
 COMMANDS = {
     "bench": ("bench", "bench_command"),
@@ -25,6 +29,7 @@ COMMANDS = {
     "predict": ("predict", "predict_command"),
     "reference": ("reference", "reference_command"),
     "solve": ("solve", "solve_command"),
+    "sweep": ("sweep", "sweep_command"),
     "train": ("train", "train_command"),
 }
 """The module in this folder and the function that run a command; loaded when it runs."""
@@ -52,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if arguments.debug:
             traceback.print_exc()
-        sys.stderr.write(f"seponet {arguments.command}: {_sentence(error)}\n")
+        sys.stderr.write(f"seponet {arguments.command}: {sentence_of(error)}\n")
         return 1
 
 
@@ -90,7 +95,8 @@ def _command(arguments: argparse.Namespace, command: Callable[[argparse.Namespac
         return command(arguments)
 
 
-def _sentence(error: Exception) -> str:
+def sentence_of(error: BaseException) -> str:
+    """What a person is told about an error."""
     from ..training.loop import Diverged
 
     lines = str(error).splitlines() or [""]
@@ -99,3 +105,15 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, ValueError | OSError | ImportError | Diverged):
         return lines[0] or type(error).__name__
     return f"{type(error).__name__}: {lines[0]} (this is unexpected; --debug shows where it comes from)"
+
+
+def detect_from(arguments: argparse.Namespace) -> "Launch | None":
+    """How the processes of a command were started, by its flags or else by what started it."""
+    from ..distributed.launch import detect
+
+    return detect(
+        arguments.distributed,
+        processes=arguments.processes,
+        process_id=arguments.process_id,
+        coordinator=arguments.coordinator,
+    )

@@ -19,7 +19,7 @@ READABLE, WRITABLE = (".npy", ".csv", ".nc"), (".nc", ".npy", *SUFFIXES)
 def check_output(output: Path) -> None:
     """Refuse a file that could not be written, before anything is computed."""
     if output.suffix not in WRITABLE:
-        raise ValueError(f"--output must end in {' or '.join(WRITABLE)}; got {output}")
+        raise ValueError(f"--output must end in {' or '.join(WRITABLE)}, or .zarr for predict; got {output}")
     if not output.absolute().parent.is_dir():
         raise ValueError(f"there is no folder {output.absolute().parent} for --output")
 

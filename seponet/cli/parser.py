@@ -21,6 +21,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         if re.fullmatch(r"--[^=]+=--", word):
             parser.error(f"{word.removesuffix('=--')} needs a value; got '--'")
     arguments = parser.parse_args(argv)
+    if arguments.command == "info" and bool(arguments.run) == bool(arguments.distributed):
+        parser.error("info: name a RUN, or give --distributed")
     if arguments.command == "train":
         mistake = _mistake_in_train(arguments)
         if mistake:
@@ -50,6 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _list(commands)
     _train(commands)
+    _sweep(commands)
     _evaluate(commands)
     _predict(commands)
     _solve(commands)
@@ -78,6 +81,7 @@ def _train(commands: Any) -> None:
         "seponet train my_pde.py:KdV --set train.steps=1000 --set model.rank='{t = 12, x = 32}'",
         "seponet train --resume --out runs/paper",
         "seponet train --config runs/paper/config.toml --seed 1 --out runs/paper-1",
+        "srun -n 8 seponet train burgers --budget 10min",
     )
     command.add_argument("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
     command.add_argument("--recipe", default=None, help="quick (the default), standard, best, paper, or a .toml file")
@@ -110,6 +114,40 @@ def _train(commands: Any) -> None:
         metavar="N",
         help="fresh functions to solve at the end, to calibrate the error estimates; 0 skips it (default: 50)",
     )
+    _functions(command, "test functions to evaluate on; 0 skips it", 0)
+    _distributed(command)
+
+
+def _sweep(commands: Any) -> None:
+    command = _add(
+        commands,
+        "sweep",
+        "train for every combination of some settings, side by side, and show one table",
+        "seponet sweep burgers --over seed=0..7 --over constants.nu=0.01,0.02",
+        "seponet sweep my_pde.py:KdV --over model.branch_width=64,128 --budget 5min --jobs 4",
+        "seponet sweep burgers --over seed=0..99 --slurm sweep.sh && sbatch sweep.sh",
+    )
+    command.add_argument("problem", metavar="PROBLEM", help=PROBLEM)
+    command.add_argument(
+        "--over",
+        action="append",
+        default=[],
+        metavar="KEY=VALUES",
+        help="seed=0..7 or constants.nu=0.01,0.02; several make all combinations",
+    )
+    command.add_argument("--recipe", default="quick", help="as for train")
+    command.add_argument("--budget", metavar="TIME", help="of each training: 90s, 5min, 2h")
+    command.add_argument("--tolerance", metavar="ERROR", help="the relative error that is asked for")
+    command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for train")
+    command.add_argument("--out", metavar="DIR", help="the folder of the runs (default: runs/sweep-PROBLEM-RECIPE)")
+    command.add_argument(
+        "--jobs", type=count_from(1), default=1, metavar="N", help="trainings at the same time (default: 1)"
+    )
+    command.add_argument("--only", type=count_from(0), metavar="I", help="one of the combinations, from 0")
+    command.add_argument("--table", action="store_true", help="train nothing, show the table of what is there")
+    command.add_argument("--slurm", metavar="FILE", help="write an array script for sbatch instead, and train nothing")
+    command.add_argument("--json", action="store_true", help="write JSON, for machines")
+    _trust(command)
     _functions(command, "test functions to evaluate on; 0 skips it", 0)
 
 
@@ -150,11 +188,13 @@ def _predict(commands: Any) -> None:
         "seponet predict runs/burgers-quick --input u.csv --output s.npy --grid t=101,x=256",
         "seponet predict runs/mine --input u=u.npy --input nu=0.02 --output s.nc",
         "seponet predict runs/mine --input u_and_nu.nc --output s.nc",
+        "seponet predict runs/mine --input million.zarr --output predicted.zarr",
     )
     _run(command)
     _code(command)
     _files(command)
     command.add_argument("--no-error", action="store_true", help="do not estimate the errors")
+    command.add_argument("--overwrite", action="store_true", help="replace an --output that is a Zarr store")
 
 
 def _solve(commands: Any) -> None:
@@ -239,9 +279,16 @@ def _reference(commands: Any) -> None:
 
 
 def _info(commands: Any) -> None:
-    command = _add(commands, "info", "say what a run folder holds", "seponet info runs/burgers-quick")
-    _run(command)
+    command = _add(
+        commands,
+        "info",
+        "say what a run folder holds; or which processes and devices a training would have",
+        "seponet info runs/burgers-quick",
+        "srun -n 8 seponet info --distributed",
+    )
+    command.add_argument("run", nargs="?", metavar="RUN", help="a run folder, or a folder that Operator.save wrote")
     _json(command)
+    _distributed(command, "auto")
 
 
 def _bench(commands: Any) -> None:
@@ -295,7 +342,8 @@ def _files(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[NAME=]FILE",
         help=".npy or .csv: one function, or one in each row, on a uniform grid (with both ends of an interval, "
-        "without the upper end of a periodic axis); .nc: a variable for each input, on the file's own coordinates. A "
+        "without the upper end of a periodic axis); .nc: a variable for each input, on the file's own coordinates; "
+        ".zarr (for predict): the same, chunk by chunk into an --output .zarr, and again only what is missing. A "
         "number or a vector may stand for the file of an input that has no axes. NAME is needed if there are several",
     )
     command.add_argument(
@@ -308,6 +356,20 @@ def _files(command: argparse.ArgumentParser) -> None:
         metavar="t=101,x=256",
         help="the number of points along each axis, spread like those of an input (default: the problem's own grid)",
     )
+
+
+def _distributed(command: argparse.ArgumentParser, alone: str | None = None) -> None:
+    """How several processes do it together; `alone` is what `--distributed` without a word means, if it may be so."""
+    word: dict[str, Any] = {"default": "auto"} if alone is None else {"nargs": "?", "const": alone}
+    command.add_argument(
+        "--distributed",
+        choices=("off", "auto", "on"),
+        **word,
+        help="several processes: as srun, mpirun or the next options say (auto), as they must say (on), or never (off)",
+    )
+    command.add_argument("--processes", type=count_from(1), metavar="N", help="how many processes there are")
+    command.add_argument("--process-id", type=count_from(0), metavar="I", help="which of them this is, from 0")
+    command.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 waits for the others")
 
 
 def _json(command: argparse.ArgumentParser) -> None:

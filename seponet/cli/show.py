@@ -6,6 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from .._text import show_duration
+from ..distributed.session import facts as group_facts
+from ..distributed.session import joined
 from ..equations.describe import equation_of
 from ..equations.problem import Problem
 from ..evaluation.break_even import describe_break_even
@@ -20,6 +22,7 @@ from ..runs.figures import plot_run
 from ..runs.folder import RunFolder
 from ..runs.recipes import recipes_of
 from ..training.recipe import Recipe, flat
+from . import detect_from, sentence_of
 from .evaluate import own_problem
 from .output import write_json, write_line, write_table
 
@@ -40,6 +43,8 @@ def list_command(arguments: Namespace) -> int:
 
 
 def info_command(arguments: Namespace) -> int:
+    if arguments.distributed:
+        return _show_group(arguments)
     folder = RunFolder(arguments.run)
     facts = _inspect(folder)
     if arguments.json:
@@ -67,6 +72,27 @@ def info_command(arguments: Namespace) -> int:
     if facts["parameters"] is not None:
         rows += [["parameters", str(facts["parameters"])]]
     write_table(str(folder.path), None, rows)
+    return 0
+
+
+def _show_group(arguments: Namespace) -> int:
+    """What the processes of this command see of each other, by an all-reduce over their devices."""
+    with joined(detect_from(arguments), lambda error: f"seponet info: {sentence_of(error)}") as group:
+        with group.computing():
+            facts = group_facts(group)
+        if not group.leader:
+            return 0
+        if arguments.json:
+            write_json(facts)
+            return 0
+        took = (
+            f"{facts['devices']} ({facts['platform']}), an all-reduce takes {1e3 * facts['all_reduce_seconds']:.2g} ms"
+        )
+        rows = [["processes", str(facts["processes"])], ["devices", took]]
+        for member in facts["members"]:
+            devices = ", ".join(member["devices"])
+            rows.append([f"process {member['process']}", f"{member['host']}, pid {member['pid']}: {devices}"])
+        write_table("Processes", None, rows)
     return 0
 
 

@@ -6,10 +6,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from .._text import show_duration
+from ..distributed.group import Group
+from ..distributed.launch import seconds_left
+from ..distributed.session import joined
 from ..operator.trust import Trust
-from ..runs.config import RunConfig
+from ..runs.config import RunConfig, config_text
 from ..runs.folder import RunFolder
-from ..runs.train import run
+from ..runs.train import Outcome, follow, run
+from . import detect_from, sentence_of
 from .evaluate import show_report
 from .output import NOT_REACHED, write_line
 
@@ -17,11 +22,31 @@ logger = logging.getLogger(__name__)
 
 
 def train_command(arguments: Namespace) -> int:
+    launch = detect_from(arguments)
     # A scheduler's polite end is like Ctrl-C: the run is saved and can be resumed.
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = {which: signal.getsignal(which) for which in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
-        config, out = _configure(arguments)
-        outcome = run(
+        with joined(launch, lambda error: f"seponet train: {sentence_of(error)}") as group:
+            if group.count > 1:
+                for which in before:
+                    signal.signal(which, lambda *_: group.interrupt())
+            config, out = _configure(arguments, group)
+            if not group.leader:
+                follow(config, group, resume=arguments.resume)
+                return 0
+            return _show(arguments, out, _run(arguments, config, out, group))
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
+
+
+def _run(arguments: Namespace, config: RunConfig, out: Path, group: Group) -> Outcome:
+    limit = seconds_left()
+    if limit is not None:
+        logger.info("the allocation ends: at most %s of training", show_duration(limit))
+    try:
+        return run(
             config,
             out=out,
             resume=arguments.resume,
@@ -31,14 +56,17 @@ def train_command(arguments: Namespace) -> int:
             calibration=arguments.calibration,
             figures=not arguments.no_figures,
             quiet=arguments.quiet,
+            group=group,
+            limit=limit,
         )
     except KeyboardInterrupt:
         raise ValueError(
             "stopped by a signal; what was written is whole, so give the same command again, with --resume if the run "
             "folder is there"
         ) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
+
+
+def _show(arguments: Namespace, out: Path, outcome: Outcome) -> int:
     trained, verdict = outcome.trained, outcome.verdict
     go_on = f"go on with: seponet train --resume --out {out}"
     if trained is not None and trained.end == "interrupt":
@@ -56,7 +84,7 @@ def train_command(arguments: Namespace) -> int:
     return 0 if verdict.success else NOT_REACHED
 
 
-def _configure(arguments: Namespace) -> tuple[RunConfig, Path]:
+def _configure(arguments: Namespace, group: Group) -> tuple[RunConfig, Path]:
     changes = dict(arguments.set) | ({} if arguments.tolerance is None else {"train.tolerance": arguments.tolerance})
     if arguments.problem:
         recipe = arguments.recipe or "quick"
@@ -64,20 +92,25 @@ def _configure(arguments: Namespace) -> tuple[RunConfig, Path]:
             arguments.problem, recipe, arguments.seed or 0, changes, timed=arguments.budget is not None
         )
     else:
-        config = _read(arguments, changes, Trust(arguments.trust))
+        config = _read(arguments, changes, Trust(arguments.trust), group)
     default = Path("runs") / f"{config.name}-{Path(config.label).stem}"
     return config, Path(arguments.out or default)
 
 
-def _read(arguments: Namespace, changes: dict[str, Any], trust: Trust) -> RunConfig:
-    """The configuration in a file, or that of the run which is to go on."""
+def _read(arguments: Namespace, changes: dict[str, Any], trust: Trust, group: Group) -> RunConfig:
+    """The configuration in a file, or that of the run which is to go on; of several processes, the leader reads it."""
+    path, text = group.same(lambda: _text(arguments))
+    return RunConfig.parse(text, path, arguments.seed, changes, trust)
+
+
+def _text(arguments: Namespace) -> list[str]:
     if arguments.config:
-        return RunConfig.read(arguments.config, arguments.seed, changes, trust)
+        return [arguments.config, config_text(arguments.config)]
     folder = RunFolder(arguments.out)
     text = folder.read_config()
     if text is None:
         raise ValueError(f"there is no configuration {folder.config}; a run folder has one, called config.toml")
-    return RunConfig.parse(text, str(folder.config), arguments.seed, changes, trust)
+    return [str(folder.config), text]
 
 
 def _interrupt(*_: object) -> None:

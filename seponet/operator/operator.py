@@ -28,6 +28,7 @@ from .estimate import Calibration
 from .evaluator import forget_programs
 from .facts import describe_operator, operator_html
 from .inputs import read_inputs
+from .lazy import is_lazy, predict_lazily
 from .nodes import MOST, choose_nodes, given_nodes
 from .points import AnyEvaluator, make_evaluator
 from .refinement import Refined, Refinement
@@ -59,7 +60,8 @@ class Operator:
 
     - an array `[*grid]`, one function, or `[functions, *grid]`, many: at the sensors or on any other uniform grid of
       the input's axes (both ends of an interval, a periodic axis without its upper end);
-    - an `xarray.DataArray` with its coordinates, at most one dimension being no axis of the input;
+    - an `xarray.DataArray` with its coordinates, at most one dimension being no axis of the input; if it is
+      in Dask's chunks, `predict` gives chunks too, which are predicted when they are computed;
     - a callable of the input's axes, or a list of callables;
     - `Functions`, for instance a sample of the problem;
     - a number or a vector for a scalar or vector input, with a leading axis for many.
@@ -132,6 +134,9 @@ class Operator:
         - `memory`: the working memory in bytes, approximately and without the result.
         - `coordinates`: for each axis an array, or a number.
         """
+        if is_lazy(u):
+            options = {"derivative": derivative, "field": field, "points": points, "error": error, "memory": memory}
+            return predict_lazily(self, u, {**options, **coordinates})
         evaluator = self.compile(derivative=derivative, field=field, points=points, memory=memory, **coordinates)
         if not error:
             return evaluator(u)

@@ -63,7 +63,7 @@ class RunConfig:
     ) -> "RunConfig":
         """From a `config.toml`, with another seed or other settings if they are given; `trust` says which code besides
         the package's may be used for the problem that it names."""
-        return cls.parse(_text(path), str(path), seed, changes, trust)
+        return cls.parse(config_text(path), str(path), seed, changes, trust)
 
     @classmethod
     def parse(
@@ -136,7 +136,8 @@ def read_tables(text: str, path: str) -> dict[str, Any]:
     return {**tables, **Recipe.from_dict(_recipe_tables(tables), path).to_dict()}
 
 
-def _text(path: str | Path) -> str:
+def config_text(path: str | Path) -> str:
+    """The text of a `config.toml`."""
     if not Path(path).exists():
         raise ValueError(f"there is no configuration {path}; a run folder has one, called config.toml")
     return read_text(Path(path))

@@ -15,10 +15,11 @@ from .._machine import available_memory, matmul_rate
 from .._numbers import real, whole
 from .._precision import in_precision_of
 from .._text import parse_duration, plain, show_duration
+from ..distributed.group import ALONE, Group
 from ..equations.problem import Problem
 from ..evaluation.break_even import break_even
 from ..evaluation.report import evaluation_report, training_report
-from ..evaluation.validation import find_validation
+from ..evaluation.validation import Validation, find_validation
 from ..losses.supervised import Data
 from ..operator.calibrate import FUNCTIONS, NotCalibrated
 from ..operator.error import describe_calibration
@@ -26,6 +27,7 @@ from ..operator.evaluator import forget_programs
 from ..operator.operator import Operator, load
 from ..operator.saving import describe
 from ..training.abstract_step import AbstractStep
+from ..training.agreement import spread
 from ..training.cost import estimate_cost
 from ..training.loop import Trainer, precision_of, prepare
 from ..training.progress import messages_shown, progress_bar, someone_listens
@@ -143,8 +145,17 @@ def run(
     calibration: int = FUNCTIONS,
     figures: bool = True,
     quiet: bool = False,
+    group: Group | None = None,
+    limit: float | None = None,
 ) -> Outcome:
-    """What `train` does, for a configuration."""
+    """What `train` does, for a configuration.
+
+    **Arguments:**
+
+    - `group`: the processes that train together, with all their devices, of which this is the leader: the others do
+        `follow`. None for one process with one device, or with the mesh that is set.
+    - `limit`: seconds after which the machine is taken away.
+    """
     if resume and overwrite:
         raise ValueError("a run is either resumed or overwritten, not both")
     if (resume or overwrite) and out is None:
@@ -155,17 +166,18 @@ def run(
     whole("seed", config.seed, -(2**63), 2**63 - 1)
     whole("functions", functions, 0, MOST_FUNCTIONS)
     whole("calibration", calibration, 0, MOST_FUNCTIONS)
+    plan = _Plan(seconds, limit, data, quiet, group)
     with _messages(quiet):
         _check_saveable(config, out)
         remember_code(config.problem)
         if out is None:
-            operator, trained, verdict = _train(config, None, False, seconds, data, quiet)
+            operator, trained, verdict = _train(config, None, False, plan)
             return Outcome(_calibrated(operator, calibration)[0], trained, verdict)
         folder = RunFolder(out)
         folder.check_free(resume=resume, overwrite=overwrite)
         with folder.lock():
             folder.remove_leftovers()
-            operator, trained, verdict = _train(config, folder, resume, seconds, data, quiet)
+            operator, trained, verdict = _train(config, folder, resume, plan)
             if trained is not None and (trained.end == "interrupt" or not trained.steps):
                 # Whoever interrupts a run wants it to end; and of one without a step there is nothing to show.
                 return Outcome(operator, trained, verdict, folder.read_report())
@@ -178,43 +190,103 @@ def run(
             return Outcome(operator, trained, verdict, report, _draw(folder, operator) if figures else ())
 
 
+def follow(config: RunConfig, group: Group, *, resume: bool = False) -> None:
+    """What every process but the leader does while that one does `run`: it computes its share, and writes nothing."""
+    remember_code(config.problem)
+    started = _start(config, None, resume, _Plan(quiet=True, group=group))
+    if started is not None:
+        with precision_of(started.config.recipe):
+            started.trainer.train(resume=started.resume)
+    group.disband()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a training is done: in how many seconds, with which data, shown or not, and by whom."""
+
+    budget: float | None = None
+    limit: float | None = None
+    data: Data | None = None
+    quiet: bool = False
+    group: Group | None = None
+
+    @property
+    def members(self) -> Group:
+        return self.group or ALONE
+
+
+@dataclass(frozen=True)
+class _Started:
+    """A training that is about to begin: all that was decided for it."""
+
+    config: RunConfig
+    floor: float | None
+    validation: Validation | None
+    trainer: Trainer
+    resume: bool
+
+
 def _train(
-    config: RunConfig, folder: RunFolder | None, resume: bool, budget: float | None, data: Data | None, quiet: bool
+    config: RunConfig, folder: RunFolder | None, resume: bool, plan: _Plan
 ) -> tuple[Operator, TrainingResult | None, Verdict]:
     """The operator, written to the folder with the report of its training, and what that came to."""
-    began = time.perf_counter()
-    config, floor = _resolved(config)
-    if folder is not None and resume:
-        config = _same(folder, config)
-    # A run that was killed before its first checkpoint begins anew.
-    resume = folder is not None and resume and folder.resumable
-    with precision_of(config.recipe):
-        if folder is not None and resume and _complete(folder):
+    started = _start(config, folder, resume, plan)
+    if started is None:
+        assert folder is not None
+        plan.members.disband()
+        with precision_of(config.recipe):
             return load(folder.path, problem=type(config.problem)), None, Verdict(**folder.read_report()["verdict"])
-        step = prepare(config.problem, config.recipe, config.seed, data)
-        _check_plan(step)
-        if folder is not None:
-            write_text(folder.config, config.to_toml()) if resume else folder.create(config.to_toml())
-        validation = find_validation(config.problem, config.recipe.train.tolerance)
-        trainer = Trainer(
-            step,
-            folder=None if folder is None else folder.path,
-            budget=budget,
-            validate=validation,
-            quiet=quiet,
-            began=began,
-            config=config.to_toml() if folder is not None else "",
-        )
-        trained = trainer.train(resume=resume)
-        lift = None if validation is None else validation.of_lift(trained.model)
-        verdict = judge(trained, config.recipe.train, lift=lift, floor=floor)
-        if not quiet or someone_listens():
+    config = started.config
+    with precision_of(config.recipe):
+        trained = started.trainer.train(resume=started.resume)
+        # What follows is the leader's own.
+        plan.members.disband()
+        lift = None if started.validation is None else started.validation.of_lift(trained.model)
+        verdict = judge(trained, config.recipe.train, lift=lift, floor=started.floor)
+        if not plan.quiet or someone_listens():
             logger.log(logging.INFO if verdict.success else logging.WARNING, "%s", verdict.reason)
         if folder is not None:
             folder.save_operator(trained.model)
             head = {key: value for key, value in config.to_dict().items() if key not in ("model", "train")}
             folder.add_to_report(plain({**head, **training_report(trained), "verdict": asdict(verdict)}))
     return Operator(trained.model), trained, verdict
+
+
+def _start(config: RunConfig, folder: RunFolder | None, resume: bool, plan: _Plan) -> _Started | None:
+    """The trainer of a run, whose folder is made; None if the run had been complete before.
+
+    Of several processes the leader alone has a folder, so that it decides what is resumed.
+    """
+    began = time.perf_counter()
+    group = plan.members
+    config, floor = _agreed(config, group)
+    if folder is not None and resume:
+        config = _same(folder, config)
+    # A run that was killed before its first checkpoint begins anew.
+    resume = group.same(lambda: folder is not None and resume and folder.resumable)
+    with precision_of(config.recipe):
+        if group.same(lambda: folder is not None and resume and _complete(folder)):
+            return None
+        step = prepare(config.problem, config.recipe, config.seed, plan.data)
+        shared = "" if plan.group is None else spread(step, group)
+        if shared:
+            logger.info("%s", shared)
+        _check_plan(step)
+        if folder is not None:
+            write_text(folder.config, config.to_toml()) if resume else folder.create(config.to_toml())
+        validation = find_validation(config.problem, config.recipe.train.tolerance) if group.leader else None
+        trainer = Trainer(
+            step,
+            folder=None if folder is None else folder.path,
+            budget=plan.budget,
+            validate=validation,
+            quiet=plan.quiet,
+            began=began,
+            config=config.to_toml() if folder is not None else "",
+            group=group,
+            limit=plan.limit,
+        )
+    return _Started(config, floor, validation, trainer, resume)
 
 
 def _calibrated(operator: Operator, functions: int) -> tuple[Operator, dict[str, Any]]:
@@ -255,6 +327,27 @@ def _resolved(config: RunConfig) -> tuple[RunConfig, float | None]:
         logger.log(logging.INFO if resolution.reached else logging.WARNING, "%s", resolution.describe())
     floor = None if resolution is None else float(np.mean(resolution.errors))
     return replace(config, recipe=recipe), floor
+
+
+def _agreed(config: RunConfig, group: Group) -> tuple[RunConfig, float | None]:
+    """`_resolved` by the leader, for all: numbers that were chosen for a tolerance are the same everywhere."""
+    if group.count == 1:
+        return _resolved(config)
+    texts = group.gather(config.to_toml())
+    differences = config.differences(texts[0], "the configuration of process 0")
+    if differences:
+        raise ValueError(
+            f"process {group.index} was asked for something else than process 0, which has {'; '.join(differences)}: "
+            "give all processes the same command and files"
+        )
+    found: list[tuple[RunConfig, float | None]] = []
+
+    def resolve() -> list[Any]:
+        found.append(_resolved(config))
+        return [found[0][0].recipe.to_dict(), found[0][1]]
+
+    tables, floor = group.same(resolve)
+    return found[0] if found else (replace(config, recipe=Recipe.from_dict(tables, "the leader's recipe")), floor)
 
 
 def _check_saveable(config: RunConfig, out: str | Path | None) -> None:

@@ -7,14 +7,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from .._program import OwnProgram
 from ..calculus.undefined import Undefined
 from ..equations.terms import Term
 from ..nn.fixed import trainable
 from ..nn.model import OperatorNetwork
 from .config import TrainConfig
 from .optimizers import make_optimizer, make_schedule
+from .sharding import MeshProgram
 from .state import OPEN, Record, TrainState
 
 
@@ -28,6 +31,8 @@ class AbstractStep(abc.ABC):
     terms: tuple[Term, ...]
     """The residuals whose losses a step reports."""
 
+    _compiled: OwnProgram | MeshProgram
+
     def __init__(self, model: OperatorNetwork, config: TrainConfig, slab: int, key: PRNGKeyArray) -> None:
         self.config, self.slab, self.key = config, slab, key
         self.problem = model.problem
@@ -40,6 +45,18 @@ class AbstractStep(abc.ABC):
     @abc.abstractmethod
     def run(self, state: TrainState, steps: Int[Array, ""] | int) -> tuple[TrainState, Record]:
         """The state after `steps` steps, and what they report, in one dispatch; their number is not compiled in."""
+
+    def spread_over(self, mesh: Mesh) -> None:
+        """From here on, let the devices of a mesh do each step together."""
+        self._compiled = MeshProgram(self._compiled.function, mesh)
+
+    def numbers(self) -> PyTree:
+        """All that was computed to make this step; `adopt` replaces it."""
+        return self.trained, self.frozen
+
+    def adopt(self, numbers: Any) -> None:
+        """Take the numbers of another process, whose last digits may be different."""
+        self.trained, self.frozen = numbers
 
     @abc.abstractmethod
     def compile(self) -> Any:

@@ -1,6 +1,7 @@
 """The training loop: blocks of steps, validation, checkpoints, budgets, and what to do when something goes wrong."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..distributed.group import ALONE, Group, ProcessLost
 from ..equations.problem import Problem
 from ..losses.supervised import Data
 from ..nn.model import OperatorNetwork
 from .abstract_step import AbstractStep
+from .agreement import same_tree
 from .checkpoints import Checkpoints
 from .diagnosis import undefined_equation
 from .lbfgs import Polish
@@ -89,6 +92,9 @@ class Trainer:
     - `quiet`: show no progress.
     - `began`: the reading of `time.perf_counter` from which the seconds count; by default now.
     - `config`: the configuration of the run as text, which its checkpoints carry.
+    - `group`: the processes that train together. What hangs on a clock or a file is the leader's decision; the others
+        have no folder and validate nothing.
+    - `limit`: seconds from now after which the machine is taken away: the run ends before, whatever its budget.
     """
 
     def __init__(
@@ -101,13 +107,18 @@ class Trainer:
         quiet: bool = False,
         began: float | None = None,
         config: str = "",
+        group: Group = ALONE,
+        limit: float | None = None,
     ) -> None:
-        self.step, self.config = step, step.config
+        self.step, self.config, self.group = step, step.config, group
         self.folder, self.budget, self.validate, self.quiet = folder, budget, validate, quiet
         self.pace = Pace(self.config.optimizer.hold)
         self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints", self.config.keep, config)
         self.began = time.perf_counter() if began is None else began
+        self.now = time.perf_counter()
+        self.limit = None if limit is None else self.now + limit
         self.earlier = 0.0
+        self._saving = threading.Lock()
         self.state: TrainState = step.start()
         self.polish: Polish | None = None
         self.history: list[dict[str, Any]] = []
@@ -115,18 +126,25 @@ class Trainer:
         self.errors: list[tuple[int, float]] = []
         self.best: tuple[float, Any] | None = None
         self.returned: Any = None
+        self._measures, self._keeps = validate is not None, folder is not None
 
     @property
     def seconds(self) -> float:
         """Seconds of training so far, those before a resume included."""
-        return self.earlier + time.perf_counter() - self.began
+        return self.earlier + self.now - self.began
 
     @property
     def deadline(self) -> float | None:
         """The seconds after which the run shall have ended, if it is known."""
-        if self.budget is not None or isinstance(self.config.steps, int):
-            return self.budget
-        return None if self.pace.first is None else self.pace.first[1] + self.config.seconds
+        deadline = self.budget
+        if deadline is None and not isinstance(self.config.steps, int) and self.pace.first is not None:
+            deadline = self.pace.first[1] + self.config.seconds
+        return _earlier(deadline, self._latest)
+
+    @property
+    def _latest(self) -> float | None:
+        """The seconds after which the machine is taken away, if it is."""
+        return None if self.limit is None else self.earlier + self.limit - self.began
 
     @property
     def length(self) -> int | None:
@@ -143,24 +161,50 @@ class Trainer:
         """
         if resume:
             self._restore()
-        with Reporter(self.length, int(self.state.step), self.quiet) as reporter:
+        self._agree()
+        with Reporter(self.length, int(self.state.step), self.quiet) as reporter, self.group.together():
+            self.group.rescue = self._save
             try:
                 end = self._repeat(reporter)
                 if end == "complete" and self.config.polish:
                     end = self._polish()
                 self._measure()
                 self._prefer_best()
+                self._tick()
             except KeyboardInterrupt:
                 # `self.state` is that of the last whole block: an interrupt never leaves half a step.
                 end = "interrupt"
                 logger.info("interrupted; ending with a checkpoint")
+            except ProcessLost:
+                # The state is that of the last whole block here too.
+                self._save()
+                raise
+            finally:
+                self.group.rescue = None
             self._log(None, reporter)
             self._save()
         return TrainingResult(
             self.model, int(self.state.step), self.seconds, self.error, self.history, end, self.length
         )
 
+    def _agree(self) -> None:
+        """Start as the leader does: with its state, its clock, and what it measures and keeps."""
+        if self.group.count == 1:
+            return
+        likes = [self.state, *self._polishing()]
+        clock = [self.earlier, self.now, self.began, self.budget, self.limit]
+        known = [self.state.polish is not None, self._measures, self._keeps, self.best and self.best[0]]
+        clock, known = self.group.same(lambda: (clock, known))
+        self.earlier, self.now, self.began, self.budget, self.limit = clock
+        polishing, self._measures, self._keeps, best = known
+        self.state = same_tree(self.group, self.state if self.group.leader else likes[int(polishing)], "the state")
+        if best is not None:
+            like = self.state.parameters if self.best is None else self.best[1]
+            self.best = (best, same_tree(self.group, like, "the parameters"))
+
     def _restore(self) -> None:
+        if not self.group.leader:
+            return
         if self.folder is None or self.checkpoints is None:
             raise ValueError("a run is resumed from its folder; give one")
         restored = self.checkpoints.restore(self.state, *self._polishing())
@@ -182,38 +226,46 @@ class Trainer:
     def _repeat(self, reporter: Reporter) -> End:
         """Blocks of steps until the last one, the tolerance, or until the budget is spent."""
         size, rollbacks, lowest = 1, 0, float("inf")
-        measured = saved = time.perf_counter()
+        measured = saved = self._tick()
         while (done := int(self.state.step)) < int(self.state.length):
             if self._is_late():
                 return "budget"
-            began = time.perf_counter()
-            new, record = self.step.run(self.state, min(size, int(self.state.length) - done))
-            loss = float(record.loss)
+            began = self.now
+            with self.group.computing():
+                new, record = self.step.run(self.state, min(size, int(self.state.length) - done))
+                loss = float(record.loss)
+            now = self._tick()
             if not bool(record.finite) or not loss <= 1e6 * lowest:
                 rollbacks += 1
                 self._go_back(rollbacks, loss, int(new.step))
                 continue
             self.state, lowest = new, min(lowest, loss)
-            now = time.perf_counter()
             size = _next_size(size, now - began)
             self.pace.note(int(self.state.step), self.seconds)
             due = now - saved > self.config.checkpoint
-            if now - measured > self.config.validate or (due and self.checkpoints is not None):
+            if now - measured > self.config.validate or (due and self._keeps):
                 self._measure()
-                measured = time.perf_counter()
+                measured = self._tick()
                 if self.error is not None and self.error <= self.config.tolerance:
                     return "tolerance"
             if due:
                 self._save()
-                saved = time.perf_counter()
+                saved = self._tick()
             self._choose_length(size, reporter)
             self._log(record, reporter)
         return "complete"
+
+    def _tick(self) -> float:
+        """Read the clock, which stands still between two readings: all processes go by the leader's."""
+        self.now = self.group.tick()
+        return self.now
 
     def _is_late(self) -> bool:
         """Whether the budget is spent. A schedule that was made for it may end a little later."""
         if self.deadline is None:
             return False
+        if self.limit is not None and self.now > self.limit:
+            return True
         planned = not isinstance(self.config.steps, int) and self.length is not None
         return self.seconds > self.deadline * (GRACE if planned else 1)
 
@@ -241,18 +293,19 @@ class Trainer:
         if self.state.polish is None:
             logger.info("polishing by %d steps of L-BFGS", self.config.polish)
             self.state = eqx.tree_at(lambda s: s.polish, self.state, self.polish.start(), is_leaf=_is_none)
-        size, saved = 1, time.perf_counter()
+        size, saved = 1, self._tick()
         while (polish := self.state.polish) is not None and int(polish.done) < self.config.polish:
-            if self.budget is not None and self.seconds > self.budget:
+            end = _earlier(self.budget, self._latest)
+            if end is not None and self.seconds > end:
                 return "budget"
-            began = time.perf_counter()
+            began = self.now
             new = jax.block_until_ready(self.polish.run(polish, min(size, self.config.polish - int(polish.done))))
             self.state = eqx.tree_at(lambda s: s.polish, self.state, new)
-            now = time.perf_counter()
+            now = self._tick()
             size = _next_size(size, now - began)
             if now - saved > self.config.checkpoint:
                 self._save()
-                saved = time.perf_counter()
+                saved = self._tick()
         return "complete"
 
     @property
@@ -287,12 +340,16 @@ class Trainer:
 
     def _measure(self) -> None:
         step = self.state.total
-        if self.validate is None or (self.errors and self.errors[-1][0] == step):
+        if not self._measures or (self.errors and self.errors[-1][0] == step):
             return
-        self.error = self.validate(self.model)
+        self.error = self.group.same(self._validation_error)
         self.errors.append((step, self.error))
         if self.state.polish is None and (self.best is None or self.error < self.best[0]):
             self.best = (self.error, self.state.parameters)
+
+    def _validation_error(self) -> float:
+        assert self.validate is not None
+        return float(self.validate(self.model))
 
     def _prefer_best(self) -> None:
         """Give back the best parameters, if the last ones are clearly worse. Nearly always a schedule ends with the
@@ -328,9 +385,15 @@ class Trainer:
             append_entry(self.folder / METRICS, entry)
 
     def _save(self) -> None:
+        """Write a checkpoint; also from another thread, if this one hangs where a process was lost."""
         if self.checkpoints is not None:
-            error = self._last_loss if self.error is None else self.error
-            self.checkpoints.save(self.state.total, self.state, error, self.seconds)
+            with self._saving:
+                error = self._last_loss if self.error is None else self.error
+                self.checkpoints.save(self.state.total, self.state, error, self.seconds)
+
+
+def _earlier(*seconds: float | None) -> float | None:
+    return min((s for s in seconds if s is not None), default=None)
 
 
 def _is_none(leaf: Any) -> bool:

@@ -80,6 +80,14 @@ class SolvedStep(AbstractStep):
             pool = pool.add(batch, pool.error)
         return self.first_state(balance=jnp.ones(0), density=(), targets=pool)
 
+    def numbers(self) -> PyTree:
+        return super().numbers(), self.corrector, self.first, np.asarray(self.renew)
+
+    def adopt(self, numbers: Any) -> None:
+        inherited, self.corrector, self.first, renew = numbers
+        self.renew = int(renew)
+        super().adopt(inherited)
+
     def run(self, state: TrainState, steps: Int[Array, ""] | int) -> tuple[TrainState, Record]:
         return self._compiled(state, jnp.asarray(steps), self.corrector)
 
@@ -151,7 +159,8 @@ class SolvedStep(AbstractStep):
 
     def _step(self, state: TrainState) -> tuple[TrainState, Record]:
         assert state.targets is not None
-        batch = state.targets.rows(jax.random.fold_in(jax.random.fold_in(self.key, 2), state.step), self._functions)
+        key = jax.random.fold_in(jax.random.fold_in(self.key, 2), state.step)
+        batch = share(state.targets.rows(key, self._functions))
 
         def loss(parameters: PyTree) -> Float[Array, ""]:
             model = eqx.combine(parameters, self.frozen)

@@ -1,0 +1,109 @@
+"""One training of several processes, one of which is killed at ten random moments: nothing hangs, nothing is lost.
+
+    python benchmarks/kills.py [--kills 10] [--seed 0]
+
+Every attempt goes on from what the last one left, with two or three processes by turns; a random one is killed after a
+random time. Stored are how long the others took to end, and how far the final state is from that of an undisturbed
+run of one process.
+"""
+
+import argparse
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from results import machine, store
+
+TESTS = Path(__file__).parent.parent / "tests"
+PROBLEM, RECIPE = f"{TESTS / 'data' / 'decay.py'}:Decay", TESTS / "data" / "decay.toml"
+STEPS = 3000
+
+
+def command(out: Path, *more: str) -> list[str]:
+    words = [sys.executable, "-m", "seponet", "train", PROBLEM, "--recipe", str(RECIPE), "--out", str(out)]
+    words += ["--set", f"train.steps={STEPS}", "--set", "train.checkpoint=0.5", "--functions", "0"]
+    return [*words, "--calibration", "0", "--no-figures", *more]
+
+
+def start(count: int, out: Path) -> list[subprocess.Popen]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    group = ["--processes", str(count), "--coordinator", f"127.0.0.1:{port}", "--process-id"]
+    resume = ["--resume"] if (out / "config.toml").exists() else []
+    return [
+        subprocess.Popen([*command(out, *resume, *group, str(i))], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        for i in range(count)
+    ]
+
+
+def last_state(out: Path) -> tuple[int, list[np.ndarray]]:
+    newest = max((out / "checkpoints").glob("*.npz"), key=lambda path: int(path.stem))
+    with np.load(newest) as stored:
+        return int(newest.stem), [stored[name] for name in sorted(stored.files) if name != "meta"]
+
+
+def attempt(count: int, out: Path, victim: int, after: float) -> dict[str, Any]:
+    """Kill one process, and see how long the others live."""
+    processes = start(count, out)
+    time.sleep(after)
+    running = [process.poll() is None for process in processes]
+    processes[victim].send_signal(signal.SIGKILL)
+    began, seconds, said = time.monotonic(), [], []
+    for i, process in enumerate(processes):
+        try:
+            _, errors = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, errors = process.communicate()
+        if i != victim:
+            seconds.append(time.monotonic() - began)
+            said += [line for line in errors.decode().splitlines() if line.startswith("seponet")]
+    steps = last_state(out)[0] if list((out / "checkpoints").glob("*.npz")) else 0
+    return {
+        "processes": count,
+        "killed": victim,
+        "after_seconds": after,
+        "all_running": all(running),
+        "others_ended_after_seconds": max(seconds),
+        "codes": [process.returncode for process in processes],
+        "said": said,
+        "checkpoint": steps,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--longest", type=float, default=40.0, help="the latest moment, in seconds after the start")
+    arguments = parser.parse_args()
+    chance = random.Random(arguments.seed)
+    os.environ.setdefault("NPROC", "1")
+    with tempfile.TemporaryDirectory() as folder:
+        out, alone = Path(folder) / "run", Path(folder) / "alone"
+        rows = []
+        for number in range(arguments.kills):
+            count = 2 + number % 2
+            rows.append(attempt(count, out, chance.randrange(count), chance.uniform(1.0, arguments.longest)))
+            print(rows[-1], flush=True)
+        resume = ["--resume"] if (out / "config.toml").exists() else []
+        for words in (command(out, *resume), command(alone)):
+            subprocess.run(words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        (step, mine), (last, theirs) = last_state(out), last_state(alone)
+        distance = max(float(np.max(np.abs(a - b), initial=0)) for a, b in zip(mine, theirs, strict=True))
+    content = {"rows": rows, "steps": [step, last], "distance": distance, "seed": arguments.seed, "machine": machine()}
+    print(store("kills", content))
+    print(f"{step} of {last} steps, at most {distance:.1e} from the undisturbed run")
+
+
+if __name__ == "__main__":
+    main()

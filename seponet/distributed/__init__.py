@@ -1,0 +1,1 @@
+"""Several processes that run one command together: how they find each other, talk, and end."""
