@@ -49,10 +49,10 @@ class Operator:
     """The map from input functions to solutions that a model has learned.
 
     ```python
-    s = operator.predict(u, t=np.linspace(0, 1, 101), x=np.linspace(0, 1, 256))      # xarray.DataArray (t, x)
-    operator.predict(u, t=[0.1, 0.5], x=[0.3, 0.7], points=True)                     # at two points
-    operator.error(u)                                                               # no reference needed
-    operator.solve(u, rtol=1e-4, t=1.0, x=np.linspace(0, 1, 256))                    # accuracy on demand
+    s = operator.predict(u, t=np.linspace(0, 1, 101), x=np.linspace(0, 1, 256))  # xarray (t, x)
+    operator.predict(u, t=[0.1, 0.5], x=[0.3, 0.7], points=True)  # at two points
+    operator.error(u)  # no reference needed
+    operator.solve(u, rtol=1e-4, t=1.0, x=np.linspace(0, 1, 256))  # accuracy on demand
     ```
 
     An input `u` may be given as
