@@ -6,6 +6,7 @@ Outputs are `docs/outputs/<page>.json` and pictures beside it. They are bound to
 has changed since can't be built until it has been run again."""
 
 import argparse
+import ast
 import hashlib
 import json
 import os
@@ -42,9 +43,9 @@ def name_of(page: str) -> str:
 
 
 def digest(blocks: Sequence[Block]) -> str:
-    """Of all Python of a page: what one block gives depends on those before it."""
+    """Of all Python of a page: what one block gives depends on those before it. Layout and comments don't matter."""
     code = "\n".join(block.code for block in blocks if block.language == "python")
-    return hashlib.sha256(code.encode()).hexdigest()[:16]
+    return hashlib.sha256(ast.dump(ast.parse(code)).encode()).hexdigest()[:16]
 
 
 def read_outputs(page: str, blocks: Sequence[Block]) -> dict[int, Stored]:

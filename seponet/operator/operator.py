@@ -97,6 +97,7 @@ class Operator:
 
     @property
     def problem(self) -> Problem:
+        """The equation that it solves."""
         return self.model.problem
 
     @property
@@ -495,6 +496,8 @@ def load(path: str | Path, *, problem: type[Problem] | None = None, trust: bool 
     - `problem`: the class of the problem, if it is not one of the package.
     - `trust`: run the files and import the modules that the folder names; for folders of people whose code you would
         run as well.
+
+    **Returns:** the operator, with its calibration if it has one.
     """
     folder = Path(path)
     if not folder.exists():
