@@ -38,6 +38,8 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "evaluate": ("--functions=2",),
     "reference": ("--functions=2",),
     "explore": ("--no-open",),
+    "export": ("--overwrite",),
+    "solve": ("--overwrite",),
 }
 """Flags that commands get at small size, unless the page gives them."""
 
@@ -101,7 +103,10 @@ class Session:
         if self.small is not None:
             given = {word.split("=")[0] for word in rest}
             rest += [flag for flag in FLAGS.get(command, ()) if flag.split("=")[0] not in given]
-            _provide_runs(self.folder, command, rest)
+            if command == "train":
+                _make_room(self.folder, rest)
+            else:
+                _provide_runs(self.folder, rest)
         code = main([command, *rest])
         # At small size no accuracy is asked for: 3 is an answer that is less accurate than it should be.
         if code not in ((0, 3) if self.small is not None else (0,)):
@@ -116,10 +121,16 @@ def commands_of(code: str) -> Iterator[list[str]]:
             yield words
 
 
-def _provide_runs(folder: Path, command: str, words: list[str]) -> None:
-    """Folders that a page only names (`runs/mine`) hold the run that the folder has, if a command reads them."""
-    if command == "train":
-        return
+def _make_room(folder: Path, words: list[str]) -> None:
+    """Remove the run that a training would not overwrite: a page begins where there is none."""
+    given = dict(zip(words, words[1:], strict=False))
+    out = given.get("--out", f"runs/{words[0]}-{given.get('--recipe', 'quick')}")
+    if "--resume" not in words and (folder / out).exists():
+        shutil.rmtree(folder / out)
+
+
+def _provide_runs(folder: Path, words: list[str]) -> None:
+    """Folders that a page only names (`runs/mine`) hold the run that the folder has."""
     run = folder / "runs" / "burgers-quick"
     for word in words:
         if word.startswith("runs/") and run.exists():
