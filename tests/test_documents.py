@@ -102,7 +102,7 @@ def test_code_of_docstrings_runs(workshop: Path):
 
     found = list(docstrings())
     assert len(found) >= 10, "docstrings are read wrongly"
-    operator = seponet.load(workshop / "runs" / "burgers-quick").calibrate(4)
+    operator = seponet.load(workshop / "runs" / "burgers-quick").calibrate(20)
     public = {name: getattr(room, name) for room in (seponet, seponet.functions, seponet.nn) for name in room.__all__}
     names = {
         **public,

@@ -28,6 +28,8 @@ def problem_pages() -> dict[str, str]:
     head += "functions, with the most accurate recipe that was measured ([Benchmarks](../benchmarks.md)).\n"
     table = "\n".join(["| problem | equation | error |", "|---|---|---|", *cards])
     foot = "\n\nTwenty more PDEs, with references of their own, are in `benchmarks/zoo` of the repository.\n"
+    if (EXPLORERS / "index.html").exists():
+        foot += '\n<a href="../gallery/index.html">Explorers</a>: draw the input of these problems in the browser.\n'
     pages = {"problems/index.md": f"{head}\n{table}{foot}"}
     return pages | {f"problems/{name}.md": _page(name, kind) for name, kind in PROBLEMS.items()}
 

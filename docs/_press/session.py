@@ -1,7 +1,8 @@
 """The code of a page, run from top to bottom in one namespace and one folder, as a reader would.
 
 Commands (`sh` blocks) run in this process, through the function that the command line calls. At small size every
-training takes a few steps of a few functions in a small basis: that the code runs is seen, and no number is."""
+training takes a few steps of a few functions in a small basis: that the code runs is seen, and no number is. Solutions
+are solved to a rough tolerance."""
 
 import ast
 import contextlib
@@ -33,6 +34,8 @@ FEW_TARGETS: Mapping[str, Any] = {
     "train.targets.iterations": 5,
 }
 """The same for trainings on solved functions."""
+ROUGH = 0.3
+"""The tolerance to which is solved at small size, unless a page asks for less."""
 FLAGS: Mapping[str, tuple[str, ...]] = {
     "train": ("--functions=2", "--calibration=0", "--no-figures", "--quiet"),
     "evaluate": ("--functions=2",),
@@ -156,11 +159,13 @@ class _Assigned(ast.NodeTransformer):
 
 @contextlib.contextmanager
 def _smaller(small: Mapping[str, Any] | None) -> Iterator[None]:
-    """Trainings take the few steps of `FEW` instead of their recipes', and are neither validated nor calibrated."""
+    """Trainings take the few steps of `FEW` instead of their recipes', and are neither validated nor calibrated; what is
+    solved is solved roughly."""
     if small is None:
         yield
         return
-    from seponet.runs import train
+    from seponet.operator import operator
+    from seponet.runs import solve, train
     from seponet.runs.config import RunConfig
 
     settings = {key: value for key, value in small.items() if "." in key}
@@ -175,7 +180,17 @@ def _smaller(small: Mapping[str, Any] | None) -> Iterator[None]:
             few = {key: value for key, value in few.items() if key != "model.rank"}
         return replace(config, recipe=config.recipe.changed(few))
 
+    solve_and_tell, solve_to = solve.solve_and_tell, operator.solve_to
+
+    def roughly(problem: Any, inputs: Any, tolerance: float, exact: Any) -> Any:
+        return solve_and_tell(problem, inputs, max(tolerance, ROUGH), exact)
+
+    def correct_roughly(estimator: Any, inputs: Any, count: int, rtol: float, memory: int) -> Any:
+        return solve_to(estimator, inputs, count, max(rtol, ROUGH), memory)
+
     with (
+        mock.patch.object(solve, "solve_and_tell", roughly),
+        mock.patch.object(operator, "solve_to", correct_roughly),
         mock.patch.object(RunConfig, "make", classmethod(quickly)),
         mock.patch.object(train, "find_validation", return_value=None),
         mock.patch.object(train, "_calibrated", lambda operator, _: (operator, {})),
