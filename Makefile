@@ -6,7 +6,7 @@ LOWEST := .venv-lowest
 PYTEST := $(VENV)/bin/pytest -n 2 --dist worksteal
 SEED ?= $(shell date +%s)
 
-.PHONY: demo fuzz gallery test test-fast test-random test-variants test-lowest lint types pytest format clean
+.PHONY: demo docs docs-serve outputs notebooks fuzz gallery test test-fast test-random test-variants test-lowest lint types pytest format clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/seponet train burgers --recipe quick --out runs/demo --overwrite
@@ -16,6 +16,22 @@ demo: $(INSTALLED)
 GALLERY := heat diffusion_reaction advection burgers nonlinear_diffusion navier_stokes
 gallery: $(INSTALLED)
 	$(VENV)/bin/seponet explore $(GALLERY) --out docs/gallery --no-open
+
+# The site, into `site/`: works from the file system and without a network. With `docs/gallery`, if `make gallery` was run.
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
+
+docs-serve: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs serve
+
+# What the code of pages writes and draws, at full size (some minutes each): `make outputs PAGE=docs/tutorials/inputs.md`.
+PAGE ?= $(wildcard docs/tutorials/*.md)
+outputs: $(INSTALLED)
+	$(VENV)/bin/python docs/_press/outputs.py $(PAGE)
+	$(MAKE) notebooks
+
+notebooks: $(INSTALLED)
+	$(VENV)/bin/python docs/_press/notebooks.py
 
 test: lint types pytest
 
@@ -47,7 +63,7 @@ test-variants: test-random
 test-lowest: $(INSTALLED)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	$(VENV)/bin/uv venv --quiet --clear $(LOWEST)
-	$(VENV)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[onnx,plots,references,dev]'
+	$(VENV)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[onnx,plots,references,dev,docs]'
 	$(LOWEST)/bin/pytest -n 2 --dist worksteal -W ignore::DeprecationWarning -W "ignore:numpy.ndarray size changed"
 
 # An attack of at most ten minutes: kills, flipped bits, wrong calls. `make fuzz SEED=7` repeats one; any wrong is an error.
@@ -61,9 +77,9 @@ format: $(INSTALLED)
 # The stamp is written last: an install that was interrupted is done again.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev,docs]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) $(LOWEST) .cache .pytest_cache .ruff_cache build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

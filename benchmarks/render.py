@@ -1,4 +1,5 @@
-"""Render stored results into README.md, between its markers. Run after any benchmark; `--check` only compares.
+"""Render stored results into README.md and docs/benchmarks.md, between their markers. Run after any
+benchmark; `--check` only compares.
 
 python benchmarks/render.py
 """
@@ -15,7 +16,8 @@ from zoo_tables import trained_table
 
 from seponet.problems.published import FIGURES, NAVIER_STOKES_LONG
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README, PAGE = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 
 
@@ -38,9 +40,15 @@ def every(kind: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda result: (result["problem"], result["recipe"]))
 
 
-def accuracy() -> list[str]:
-    """The table of errors, the paper's beside ours."""
+SHOWN = ("best", "quick")
+"""Recipes of the README's table."""
+
+
+def accuracy(short: bool = False) -> list[str]:
+    """The table of errors, the paper's beside ours; a short one has the problems of the paper alone."""
     results = every("accuracy")
+    if short:
+        results = [r for r in results if r["recipe"] in SHOWN and not r["problem"].endswith("_informed")]
     if not results:
         return []
     lines = [
@@ -74,6 +82,8 @@ def navier_stokes() -> list[str]:
         return []
     lines = [
         "",
+        "## Navier-Stokes over ten windows",
+        "",
         "Navier-Stokes on [0, 2 pi]^2 (viscosity 0.01, speeds up to 5), relative error of the velocity over 100 unseen",
         "initial states; T = 1 is ten composed windows of 0.1, and no state blows up:"
         if not best["T=1"]["blown_up"]
@@ -94,7 +104,7 @@ def navier_stokes() -> list[str]:
         *lines,
         f"| the paper, A100 | {theirs[0]} | {theirs[1]} | |",
         "",
-        "![Vorticity](benchmarks/figures/navier_stokes_vorticity.png)",
+        "![Vorticity](../benchmarks/figures/navier_stokes_vorticity.png)",
     ]
 
 
@@ -104,6 +114,8 @@ def prediction() -> list[str]:
     if not results:
         return []
     lines = [
+        "",
+        "## What a new function costs",
         "",
         "A new function: predicted by the network, and after `operator.refine(u, steps=1)`, one Gauss-Newton step on",
         "its coefficients (no reference solution is used):",
@@ -126,6 +138,8 @@ def step() -> list[str]:
     if result is None:
         return []
     lines = [
+        "",
+        "## A training step",
         "",
         "Time of one training step at the paper's sizes (100 functions, CP decoder, Adam), against",
         "`separable-operator-networks` 0.0.2, interleaved in one run on two CPU cores:",
@@ -154,6 +168,8 @@ def zoo() -> list[str]:
     reached = sum(row["reached"] == row["functions"] for row in rows)
     lines = [
         "",
+        "## Other people's PDEs",
+        "",
         f"Other people's PDEs (`benchmarks/zoo/`), solved without a network (`seponet bench zoo --solve`): "
         f"{first['functions']} functions each to",
         f"{_percent(first['tolerance'])}, reached for all functions of {reached} of {len(rows)}. Errors are the mean "
@@ -178,12 +194,15 @@ def zoo() -> list[str]:
     return lines + trained_table(stored, _percent, {row["problem"]: row["true_mean"] for row in rows})
 
 
-def rendered() -> str:
-    text = README.read_text()
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
-    body = "\n".join([*accuracy(), *navier_stokes(), *prediction(), *step(), *zoo()])
-    return f"{head}{BEGIN}\n{body}\n{END}{tail}"
+def rendered() -> dict[Path, str]:
+    """The text of every document with results in it."""
+    page = [*accuracy(), *navier_stokes(), *prediction(), *step(), *zoo()]
+    texts = {}
+    for path, lines in {README: accuracy(short=True), PAGE: page}.items():
+        head, rest = path.read_text().split(BEGIN)
+        body = "\n".join(lines)
+        texts[path] = f"{head}{BEGIN}\n{body}\n{END}{rest.split(END)[1]}"
+    return texts
 
 
 def _name(problem: str) -> str:
@@ -204,16 +223,13 @@ def _percent(fraction: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="fail if the README is not what the results say")
+    parser.add_argument("--check", action="store_true", help="fail if a document is not what the results say")
     arguments = parser.parse_args()
-    text = rendered()
-    if arguments.check:
-        sys.exit(
-            0
-            if text == README.read_text()
-            else "README.md is not what benchmarks/results say; run benchmarks/render.py"
-        )
-    README.write_text(text)
+    for path, text in rendered().items():
+        if not arguments.check:
+            path.write_text(text)
+        elif text != path.read_text():
+            sys.exit(f"{path.name} is not what benchmarks/results say; run benchmarks/render.py")
 
 
 if __name__ == "__main__":

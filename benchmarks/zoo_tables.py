@@ -1,4 +1,4 @@
-"""The README's table of what general recipes learn of other people's PDEs."""
+"""The table of what general recipes learn of other people's PDEs."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

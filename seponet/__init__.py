@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .training.recipe import Recipe
     from .vtk import write_vtk
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Calibration",

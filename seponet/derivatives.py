@@ -12,7 +12,12 @@ def order_along(alpha: MultiIndex, axis: str) -> int:
 
 
 def multi_index(**orders: int) -> MultiIndex:
-    """`multi_index(t=1, x=2)` is the derivative `s_txx`."""
+    """A partial derivative: `multi_index(t=1, x=2)` is that of `s_txx`.
+
+    **Arguments:**
+
+    - `orders`: by axis, the order along it.
+    """
     return tuple(sorted((name, n) for name, n in orders.items() if n))
 
 

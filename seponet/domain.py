@@ -9,7 +9,12 @@ from .derivatives import MultiIndex
 
 @dataclass(frozen=True)
 class Interval:
-    """An axis with two ends."""
+    """An axis with two ends.
+
+    **Arguments:**
+
+    - `lower`, `upper`: its ends.
+    """
 
     lower: float
     upper: float
@@ -30,7 +35,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Periodic(Interval):
-    """An axis whose two ends are the same point."""
+    """An axis whose two ends are the same point; it takes no conditions.
+
+    **Arguments:**
+
+    - `lower`, `upper`: the ends of one period.
+    """
 
     periodic = True
 
@@ -41,10 +51,14 @@ class Domain:
 
     ```python
     domain = Domain(t=(0, 1), x=Periodic(0, 1))
-    domain["x"]            # the sub-domain of one axis, for instance for an input function
+    domain["x"]  # the sub-domain of one axis, for instance for an input function
     ```
 
     Time is an axis like any other.
+
+    **Arguments:**
+
+    - `axes`: by name, `(lower, upper)`, an `Interval` or a `Periodic`. A name has no underscore: `s_x` is a derivative.
     """
 
     axes: tuple[tuple[str, Interval], ...]

@@ -30,6 +30,7 @@ class Grid(eqx.Module):
 
     @classmethod
     def of(cls, domain: Domain, points: Mapping[str, Float[Array, " _"]]) -> "Grid":
+        """The grid of points by axis, in the order of a domain's axes."""
         return cls(domain.names, tuple(jnp.asarray(points[name]) for name in domain.names))
 
     def __getitem__(self, name: str) -> Float[Array, " _"]:
@@ -74,13 +75,20 @@ class Grid(eqx.Module):
 
 
 class Points(eqx.Module):
-    """Scattered points: for each axis the coordinate of every point, `[points]`."""
+    """Scattered points.
+
+    **Arguments:**
+
+    - `names`: the axes in order.
+    - `points`: for each axis the coordinate of every point, `[points]`.
+    """
 
     names: tuple[str, ...] = eqx.field(static=True)
     points: tuple[Float[Array, " points"], ...]
 
     @classmethod
     def of(cls, domain: Domain, points: Mapping[str, Float[Array, " points"]]) -> "Points":
+        """The points by axis, in the order of a domain's axes."""
         return cls(domain.names, tuple(jnp.asarray(points[name]) for name in domain.names))
 
     def __getitem__(self, name: str) -> Float[Array, " points"]:

@@ -15,7 +15,7 @@ class Mapped(Domain):
 
     ```python
     box = Domain(x=Periodic(0, 1), q=(0, 1))
-    domain = Mapped(box, y=lambda q, h: q * h)       # 0 < y < h(x), where h is an input of the problem
+    domain = Mapped(box, y=lambda q, h: q * h)  # 0 < y < h(x), where h is an input of the problem
     ```
 
     Each coordinate is an elementwise function of axes of the box and of inputs (functions of these axes, numbers), by

@@ -16,7 +16,8 @@ import pytest
 import seponet
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "guide.md", *sorted((ROOT / "examples").glob("*.py"))]
+PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_press" not in path.parts)]
+DOCUMENTS = [*(path for path in PAGES if "```python\n" in path.read_text()), *sorted((ROOT / "examples").glob("*.py"))]
 ROOMS = ("equations", "frozen", "functions", "nn", "plots", "problems")
 PROTOCOLS = {"Model"}
 """What is only implemented, by the classes of `seponet.nn`, and never imported by a user."""
@@ -48,19 +49,22 @@ def run(code: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_what_documents_import_is_public(path: Path):
-    names = names_of(path)
-    assert names, "the document imports nothing: is it still read correctly?"
-    assert names <= set(seponet.__all__)
+    assert names_of(path) <= set(seponet.__all__)
 
 
-def test_classes_that_the_guide_names_are_public():
-    """Calls like `Derived(...)` in the prose of the guide, without an import beside them."""
+def test_documents_are_read():
+    assert {"Domain", "Problem", "solve", "train"} <= set.union(*map(names_of, DOCUMENTS))
+
+
+def test_classes_that_documents_name_are_public():
+    """Calls like `Robin(...)` in code within the prose, without an import beside them."""
     known = {*seponet.__all__, *seponet.functions.__all__, *seponet.nn.__all__, *dir(seponet.problems)}
-    called = set(re.findall(r"\b([A-Z][A-Za-z]+)\(", (ROOT / "docs" / "guide.md").read_text()))
-    assert {"Derived", "Domain", "Robin"} <= called
-    assert called - {"Mine"} <= known
+    prose = "\n".join(re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL) for path in PAGES)
+    called = {name for code in re.findall(r"`([^`]+)`", prose) for name in re.findall(r"\b([A-Z][A-Za-z]+)\(", code)}
+    assert {"Residual", "Sampled", "Robin"} <= called
+    assert called - {"FisherKPP"} <= known
 
 
 @pytest.mark.parametrize("name", seponet.__all__)

@@ -26,7 +26,14 @@ FacePosition = Mapping[str, float | tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Value:
-    """s = data on a face: an initial condition (`{"t": 0}`) or a Dirichlet condition (`{"x": (0, 1)}`: both ends)."""
+    """s = data on a face: an initial condition (`{"t": 0}`) or a Dirichlet condition (`{"x": (0, 1)}`: both ends).
+
+    **Arguments:**
+
+    - `at`: the face, an axis and the coordinate there: `{"t": 0}`; both ends are `{"x": (0, 1)}`.
+    - `equals`: the data: a number, the name of an input (`"u"`, `"u_x"`), or a function of inputs and coordinates.
+    - `field`: which one, if there are several.
+    """
 
     at: FacePosition
     equals: RightHandSide = 0.0
@@ -43,6 +50,14 @@ class Derivative:
     A Neumann condition, or the second initial condition of an equation of second order in time. One that is `implied`
     follows from the equation and the other conditions, as the slope of a solution at t = 0 does: it is imposed where
     the axis is exact, which leaves less to learn, and is never a term of the loss.
+
+    **Arguments:**
+
+    - `at`: the face, an axis and the coordinate there: `{"t": 0}`; both ends are `{"x": (0, 1)}`.
+    - `equals`: the data: a number, the name of an input (`"u"`, `"u_x"`), or a function of inputs and coordinates.
+    - `field`: which one, if there are several.
+    - `order`: of the derivative.
+    - `implied`: whether it follows from the equation.
     """
 
     at: FacePosition
@@ -59,7 +74,15 @@ class Derivative:
 
 @dataclass(frozen=True)
 class Robin:
-    """value * s + derivative * ds/dn = data on a face, along the coordinate n in its positive direction."""
+    """value * s + derivative * ds/dn = data on a face, along the coordinate n in its positive direction.
+
+    **Arguments:**
+
+    - `at`: the face, an axis and the coordinate there: `{"t": 0}`; both ends are `{"x": (0, 1)}`.
+    - `value`, `derivative`: the two weights, numbers.
+    - `equals`: the data: a number, the name of an input (`"u"`, `"u_x"`), or a function of inputs and coordinates.
+    - `field`: which one, if there are several.
+    """
 
     at: FacePosition
     value: float
@@ -77,7 +100,14 @@ class Robin:
 
 @dataclass(frozen=True)
 class Residual:
-    """Any elementwise residual on a face: `Residual({"x": 0}, lambda s, s_x, u: s_x - u * s**4)`. Always soft."""
+    """Any elementwise residual on a face: `Residual({"x": 0}, lambda s, s_x, u: s_x - u * s**4)`. Always soft.
+
+    **Arguments:**
+
+    - `at`: the face, an axis and the coordinate there: `{"t": 0}`; both ends are `{"x": (0, 1)}`.
+    - `residual`: a function whose argument names are the request, as those of an equation.
+    - `name`: what the term is called in logs and weights.
+    """
 
     at: FacePosition
     residual: Callable[..., Array]

@@ -30,8 +30,8 @@ class Sampled(Space):
     become constants of a compiled sampler.
 
     ```python
-    space = Sampled(Domain(x=(0, 1)), values)                    # values [functions, n], uniform, both ends included
-    space = Sampled(Domain(x=(0, 1)), values, {"x": points})     # your own points
+    space = Sampled(Domain(x=(0, 1)), values)  # values [functions, n], uniform, both ends included
+    space = Sampled(Domain(x=(0, 1)), values, {"x": points})  # your own points
     ```
 
     **Arguments:**

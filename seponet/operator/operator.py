@@ -50,10 +50,10 @@ class Operator:
     """The map from input functions to solutions that a model has learned.
 
     ```python
-    s = operator.predict(u, t=np.linspace(0, 1, 101), x=np.linspace(0, 1, 256))      # xarray.DataArray (t, x)
-    operator.predict(u, t=[0.1, 0.5], x=[0.3, 0.7], points=True)                     # at two points
-    operator.error(u)                                                               # no reference needed
-    operator.solve(u, rtol=1e-4, t=1.0, x=np.linspace(0, 1, 256))                    # accuracy on demand
+    s = operator.predict(u, t=np.linspace(0, 1, 101), x=np.linspace(0, 1, 256))  # xarray (t, x)
+    operator.predict(u, t=[0.1, 0.5], x=[0.3, 0.7], points=True)  # at two points
+    operator.error(u)  # no reference needed
+    operator.solve(u, rtol=1e-4, t=1.0, x=np.linspace(0, 1, 256))  # accuracy on demand
     ```
 
     An input `u` may be given as
@@ -99,6 +99,7 @@ class Operator:
 
     @property
     def problem(self) -> Problem:
+        """The equation that it solves."""
         return self.model.problem
 
     @property
@@ -500,6 +501,8 @@ def load(path: str | Path, *, problem: type[Problem] | None = None, trust: bool 
     - `problem`: the class of the problem, if it is not one of the package.
     - `trust`: run the files and import the modules that the folder names; for folders of people whose code you would
         run as well.
+
+    **Returns:** the operator, with its calibration if it has one.
     """
     folder = Path(path)
     if not folder.exists():

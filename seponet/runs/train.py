@@ -93,6 +93,8 @@ def train(
     - `figures`: whether pictures are drawn into `out`.
     - `quiet`: show nothing.
     - `set`: changes of the recipe and of the problem's constants: `{"train.steps": 300, "constants.nu": 0.02}`.
+
+    **Returns:** the operator; `Operator.save` writes it, and `load(out)` reads it again.
     """
     changes = dict(set or {}) | ({} if tolerance is None else {"train.tolerance": tolerance})
     config = RunConfig.make(problem, recipe, seed, changes, timed=budget is not None)

@@ -169,7 +169,8 @@ class TrainConfig:
     - `functions`: input functions in a batch.
     - `sampling`, `loss`, `optimizer`, `rollout`, `targets`: tables of their own.
     - `whitening`: "none", "diagonal" or "full" (`training.whitening.whiten`), or "modal" for spectral residuals
-        (`training.whitening.modal_weights`); `amplitude` is its amplitude.
+        (`training.whitening.modal_weights`).
+    - `amplitude`: the size of a whitened output of one; a small one makes calm steps.
     - `polish`: L-BFGS steps on a fixed batch after the last step; 0 is off.
     - `precision`: "float32" or "float64".
     - `slab`: points in a slab of the loss; 0 lets `choose_slab` choose.

@@ -24,7 +24,13 @@ HOLD = 0.4
 
 @dataclass(frozen=True)
 class Recipe:
-    """A model and how to train it."""
+    """A model and how to train it, as data: the tables `[model]` and `[train]` of a TOML file.
+
+    **Arguments:**
+
+    - `model`: what is made.
+    - `train`: how it is trained.
+    """
 
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -41,6 +47,7 @@ class Recipe:
         return cls(_make(ModelConfig, model, source, "model"), _make(TrainConfig, train, source, "train"))
 
     def to_dict(self) -> dict[str, Any]:
+        """The tables, with every key that has a value."""
         return _plain(self)
 
     def timed(self) -> "Recipe":

@@ -1,0 +1,109 @@
+"""A page for each registered problem: equation, picture, measured errors, commands.
+
+python docs/_press/problem_pages.py          # draws the pictures: `make outputs`
+"""
+
+import inspect
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from outputs import DOCS, FOLDER
+
+RESULTS = DOCS.parent / "benchmarks" / "results"
+EXPLORERS = DOCS / "gallery"
+QUANTITY = {"navier_stokes": "vorticity"}
+
+
+def problem_pages() -> dict[str, str]:
+    """All pages by their place on the site, the overview first."""
+    from seponet.problems import PROBLEMS
+
+    cards = [f"| [{title(name)}]({name}.md) | {_equation(kind)} | {_best(name)} |" for name, kind in PROBLEMS.items()]
+    head = "# Gallery\n\nThe problems of the package: the paper's, and one variant. Errors are means over 100 unseen "
+    head += "functions, with the most accurate recipe that was measured ([Benchmarks](../benchmarks.md)).\n"
+    table = "\n".join(["| problem | equation | error |", "|---|---|---|", *cards])
+    foot = "\n\nTwenty more PDEs, with references of their own, are in `benchmarks/zoo` of the repository.\n"
+    if (EXPLORERS / "index.html").exists():
+        foot += '\n<a href="../gallery/index.html">Explorers</a>: draw the input of these problems in the browser.\n'
+    pages = {"problems/index.md": f"{head}\n{table}{foot}"}
+    return pages | {f"problems/{name}.md": _page(name, kind) for name, kind in PROBLEMS.items()}
+
+
+def title(name: str) -> str:
+    words = name.replace("_informed", ", structure-informed").replace("_", " ")
+    return (words[0].upper() + words[1:]).replace("stokes", "Stokes")
+
+
+def _equation(kind: type) -> str:
+    """The first line of a problem's file: its equation."""
+    text = inspect.getdoc(inspect.getmodule(kind)) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _page(name: str, kind: type) -> str:
+    parts = [f"# {title(name)}\n", _equation(kind) + "\n", (inspect.getdoc(kind) or "") + "\n"]
+    if (FOLDER / f"problem-{name}.png").exists():
+        parts.append(f"![{title(name)}: one input and its reference solution](../outputs/problem-{name}.png)\n")
+    rows = list(_errors(name))
+    if rows:
+        parts.append("## Errors\n\nMean relative L2 error over 100 unseen functions against a converged reference.\n")
+        head = ["| recipe | error | seconds of training, one or two CPU cores |", "|---|---|---|"]
+        parts.append("\n".join([*head, *rows]) + "\n")
+    parts.append(f"## Run it\n\n```sh\nseponet train {name}\nseponet explore runs/{name}-quick\n```\n")
+    explorer = next((f for f in (EXPLORERS / f"{name}.html", EXPLORERS / f"{name}-quick.html") if f.exists()), None)
+    if explorer:
+        parts.append(
+            f'<a href="../gallery/{explorer.name}">Draw the input and watch the solution</a> in the browser.\n'
+        )
+    source = inspect.getsource(kind)
+    parts.append(f"## As it is written\n\n```{{ .python .no-run }}\n{source.rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def _errors(name: str) -> Any:
+    for path in sorted(RESULTS.glob(f"accuracy_{name}_*.json")):
+        result = json.loads(path.read_text())
+        if result["problem"] == name:
+            seconds = max(row["seconds"] for row in result["rows"])
+            yield f"| `{result['recipe']}` | {_percent(_mean(result))} | {seconds:.0f} |"
+    for path in sorted(RESULTS.glob(f"{name}_*.json")):
+        result = json.loads(path.read_text())
+        if "T=0.1" in result:
+            errors = [f"{_percent(result[t]['relative_l2']['mean'])} at {t}" for t in ("T=0.1", "T=1") if t in result]
+            recipe = path.stem.removeprefix(f"{name}_")
+            yield f"| `{recipe}` | {', '.join(errors)} | {result['training_seconds']:.0f} |"
+
+
+def _mean(result: dict[str, Any]) -> float:
+    errors = [row["relative_l2_mean"] for row in result["rows"]]
+    return sum(errors) / len(errors)
+
+
+def _best(name: str) -> str:
+    rows = [row.split(" | ") for row in _errors(name)]
+    return min((row[1] for row in rows), key=lambda text: float(re.match(r"[\d.e-]+", text)[0]), default="")  # pyright: ignore[reportOptionalSubscript]
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.2g}%"
+
+
+def draw() -> None:
+    """One input and its reference solution for each problem."""
+    from seponet.evaluation.testset import find_testset
+    from seponet.plots import plot_sample
+    from seponet.problems import PROBLEMS
+
+    FOLDER.mkdir(exist_ok=True)
+    for name, kind in PROBLEMS.items():
+        testset = find_testset(kind(), "test", 2)
+        plot_sample(testset, FOLDER / f"problem-{name}.png", quantity=QUANTITY.get(name))
+
+
+if __name__ == "__main__":
+    draw()
