@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,7 @@ def run(
     whole("seed", config.seed, -(2**63), 2**63 - 1)
     whole("functions", functions, 0, MOST_FUNCTIONS)
     whole("calibration", calibration, 0, MOST_FUNCTIONS)
-    with _messages(quiet):
+    with _messages(quiet), _programs_forgotten(config):
         _check_saveable(config, out)
         remember_code(config.problem)
         if out is None:
@@ -243,6 +243,17 @@ def _calibrated(operator: Operator, functions: int) -> tuple[Operator, dict[str,
 def _messages(quiet: bool) -> AbstractContextManager[None]:
     """Messages are shown unless that is not wanted, or a handler of the program's own does it."""
     return nullcontext() if quiet or someone_listens() else messages_shown()
+
+
+@contextmanager
+def _programs_forgotten(config: RunConfig) -> Iterator[None]:
+    """Forgets at the end what a run has compiled, if it chose a discretisation: hundreds of programs, which serve no
+    other problem and that JAX would keep."""
+    try:
+        yield
+    finally:
+        if config.recipe.model.rank == "auto":
+            forget_programs()
 
 
 def _resolved(config: RunConfig) -> tuple[RunConfig, float | None]:
