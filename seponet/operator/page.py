@@ -19,7 +19,7 @@ from ..functions.interpolant import interpolate
 from ..locations import Grid
 from .estimate import estimate
 from .export import about, axes_about, complete_points, named_fields, sensor_shapes
-from .input_range import InputRange, input_ranges, score
+from .input_range import SAMPLE, InputRange, input_ranges, score
 from .page_places import Places
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ DRAWS = {0: 64, 1: 48, 2: 16}
 """Samples of the inputs that a page carries, for as many axes as the inputs have at most."""
 
 LOOKED_AT = {0: 256, 1: 256, 2: 32}
-"""Samples among which the presets are chosen, and that tell what is usual, for as many axes likewise."""
+"""Samples among which the presets are chosen, for as many axes likewise."""
 
 
 def freeze_page(operator: "Operator", coordinates: Mapping[str, Any]) -> Program:
@@ -147,10 +147,7 @@ class Trust:
         if self.calibration is not None:
             self.ranges = self.calibration.ranges
         elif self.model.sensors:
-            seen, others = (
-                self.model.encode(operator.problem.sample(jax.random.key(i), LOOKED_AT[_rank(operator.problem)]))
-                for i in (1, 2)
-            )
+            seen, others = (self.model.encode(operator.problem.sample(jax.random.key(i), SAMPLE)) for i in (1, 2))
             self.ranges = input_ranges(self.model, seen, others)
 
     def judge(self, sensor_values: Mapping[str, Array]) -> dict[str, Array]:

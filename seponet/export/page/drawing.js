@@ -17,6 +17,7 @@ function ticksOf(lower, upper, most) {
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * (1 - 1e-9));
   const ticks = [];
   for (let i = Math.ceil(lower / step - 1e-9); i * step <= upper + 1e-9 * step; i++) ticks.push(i * step);
+  if (ticks.length < 2 && most < 9) return ticksOf(lower, upper, most + 2); // one number is no scale
   return ticks.map((t) => (Math.abs(t) < 1e-12 * step ? 0 : +t.toPrecision(12)));
 }
 

@@ -146,7 +146,8 @@ class SolutionView {
     if (!state.cursor || !this.across) return;
     const { i, j } = state.cursor;
     const at = this.offset() + i * this.strides[this.across] + (this.up ? j * this.strides[this.up] : 0);
-    const axes = [this.across, ...(this.up ? [this.up] : []), ...(this.film ? [this.along] : [])];
+    const shown = [this.across, ...(this.up ? [this.up] : []), ...(this.film ? [this.along] : [])];
+    const axes = this.placed || !about.places ? shown : this.names.filter((axis) => shown.includes(axis));
     const places = axes.map((axis) => `${greek(this.physical[axis] ?? axis)} = ${niceNumber(this.coordinate(axis, true)(i, j))}`);
     const text = [...places, `${state.quantity} = ${niceNumber(this.data[at], 5)}`].join(", ");
     if (element("readout").textContent !== text) element("readout").textContent = text;
