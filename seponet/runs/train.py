@@ -166,6 +166,7 @@ def run(
         with folder.lock():
             folder.remove_leftovers()
             operator, trained, verdict = _train(config, folder, resume, seconds, data, quiet)
+            operator.folder = folder.path
             if trained is not None and (trained.end == "interrupt" or not trained.steps):
                 # Whoever interrupts a run wants it to end; and of one without a step there is nothing to show.
                 return Outcome(operator, trained, verdict, folder.read_report())
