@@ -12,8 +12,10 @@ demo: $(INSTALLED)
 	$(VENV)/bin/seponet train burgers --recipe quick --out runs/demo --overwrite
 	$(VENV)/bin/seponet explore runs/demo --no-open
 
-# Explorer pages of the six problems, for the docs: trained first (a few minutes each), unless `runs` has them.
-GALLERY := heat diffusion_reaction advection burgers nonlinear_diffusion navier_stokes
+# Explorer pages of the six problems and two mapped ones, for the docs: trained first (a few minutes each), unless `runs`
+# has them.
+GALLERY := heat diffusion_reaction advection burgers nonlinear_diffusion navier_stokes \
+	examples/star_poisson.py:Star examples/annulus_heat.py:Ring
 gallery: $(INSTALLED)
 	$(VENV)/bin/seponet explore $(GALLERY) --out docs/gallery --no-open
 

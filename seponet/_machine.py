@@ -1,5 +1,6 @@
 """Facts about the machine and the software that a result depends on."""
 
+import ctypes
 import importlib.metadata
 import os
 import platform
@@ -46,6 +47,17 @@ def git_commit() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return git.stdout.strip() or None
+
+
+def return_free_memory() -> None:
+    """Give memory that was freed back to the system, where the C library keeps it.
+
+    A compiler allocates in small pieces: of 1.2 GiB after one training 0.8 GiB were free, and kept by glibc.
+    """
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc; other libraries have none
+        if trim is not None:
+            trim(ctypes.c_size_t(0))
 
 
 def peak_memory_bytes() -> int:

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from zoo import Brusselator, Pendulum, Plate, small
 
 import seponet
+from seponet import maps
 from seponet.export.packing import pack, unpack
 from seponet.export.trace import trace
+from seponet.functions import GaussianField, SpectralField
 from seponet.problems import Burgers, NonlinearDiffusion
 from seponet.runs.gallery import write_gallery
 
@@ -32,12 +36,41 @@ pytestmark = pytest.mark.skipif(
 )
 
 CLASSICAL: dict[str, Any] = {"exact": "all", "decoder": "tucker", "trunk": "classical"}
+
+
+class Star(seponet.Problem):
+    """A wall and a source, both drawn; the source is a function of coordinates."""
+
+    domain = maps.disk(lambda R: jnp.exp(R / 4))
+    inputs = {
+        "R": SpectralField(seponet.Domain(theta=seponet.Periodic(0, 2 * np.pi)), sigma=400, tau=3, gamma=6),
+        "f": GaussianField(seponet.Domain(x=(-3, 3), y=(-3, 3)), length_scale=1.5),
+    }
+    conditions = [seponet.Value({"rho": 1})]
+
+    def equation(self, s_xx, s_yy, f):
+        return s_xx + s_yy + f
+
+
+class Channel(seponet.Problem):
+    """A wall that moves in time, and that can be drawn through the floor."""
+
+    domain = maps.channel(lambda h, t: (1 + h) * (1 + t / 4), x=seponet.Periodic(0, 1), t=(0, 1))
+    inputs = {"h": SpectralField(domain["x"], sigma=25, tau=5, gamma=4)}
+    conditions = [seponet.Value({"t": 0}), seponet.Value({"q": 0}), seponet.Value({"q": 1})]
+
+    def equation(self, s_t, s_xx, s_yy):
+        return s_t - s_xx - s_yy
+
+
 OPERATORS = {
     "burgers": lambda: small(Burgers(), **CLASSICAL, sensors=16),
     "brusselator": lambda: small(Brusselator(), decoder="tucker", trunk="mlp", exact=(), sensors=8),
     "pendulum": lambda: small(Pendulum(), decoder="tucker", trunk="mlp", exact=()),
     "plate": lambda: small(Plate(), decoder="tucker", trunk="mlp", exact=(), sensors=8),
     "plane": lambda: small(NonlinearDiffusion(), decoder="tucker", trunk="mlp", exact=(), sensors=8),
+    "star": lambda: small(Star(), **CLASSICAL, sensors=8),
+    "channel": lambda: small(Channel(), **CLASSICAL, sensors=8),
 }
 GRIDS: dict[str, dict[str, Any]] = {
     "burgers": {"t": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 33)},
@@ -45,6 +78,8 @@ GRIDS: dict[str, dict[str, Any]] = {
     "pendulum": {"t": np.linspace(0, 3, 31)},
     "plate": {"x": np.linspace(0, 1, 9), "y": np.linspace(0, 1, 9)},
     "plane": {"t": np.linspace(0, 1, 3), "x": np.linspace(-1, 1, 33), "y": np.linspace(-1, 1, 33)},
+    "star": {"rho": np.linspace(0, 1, 9), "theta": np.linspace(0, 2 * np.pi, 33)},
+    "channel": {"t": np.linspace(0, 1, 3), "x": np.linspace(0, 1, 33), "q": np.linspace(0, 1, 5)},
 }
 
 
@@ -117,7 +152,7 @@ def drag(shown: Opened, selector: str, places: list[tuple[float, float]]) -> Non
     shown.settle()
 
 
-def compare(shown: Opened, operator: seponet.Operator, grid: dict[str, Any]) -> None:
+def compare(shown: Opened, operator: seponet.Operator, grid: dict[str, Any]) -> xr.DataArray | xr.Dataset:
     """All fields on the page are those of `predict` for the values that the page has at the sensors."""
     sensors = {e["name"]: e["shape"] for e in json.loads(shown.page.locator("#program").text_content())["inputs"]}
     values = {name: np.reshape(shown.ask(f"explorer.values('{name}')"), shape) for name, shape in sensors.items()}
@@ -126,6 +161,88 @@ def compare(shown: Opened, operator: seponet.Operator, grid: dict[str, Any]) -> 
         wanted = (predicted[name] if len(operator.problem.fields) > 1 else predicted).to_numpy()
         given = np.reshape(shown.ask(f"explorer.field('{name}')"), wanted.shape)
         np.testing.assert_allclose(given, wanted, rtol=0, atol=1e-5 * np.max(np.abs(wanted)))
+    return predicted
+
+
+def told_at(shown: Opened) -> dict[str, float]:
+    """The read-out by name."""
+    return {k: float(v) for k, v in (part.split(" = ") for part in shown.page.text_content("#readout").split(", "))}
+
+
+def pointed_at(shown: Opened, a: float, b: float) -> dict[str, float]:
+    """Coordinates under the pointer, which is moved to a place of the frame of the map; and the value that is told."""
+    box = shown.page.locator("#solution-map").bounding_box()
+    frame = shown.ask("view.mapPanel.box")
+    at = box["x"] + frame["x"] + a * frame["width"], box["y"] + frame["y"] + b * frame["height"]
+    shown.page.mouse.move(*at)
+    shown.settle()
+    return shown.ask(f"view.mapPanel.at({{clientX: {at[0]}, clientY: {at[1]}}})")
+
+
+def test_a_mapped_domain_has_its_true_shape_which_moves_as_it_is_drawn(open_page: Any, operators: Any):
+    shown, operator = open_page("star"), operators["star"][0]
+    assert shown.page.text_content("#map-title") == "s(x, y)"
+    before = np.array(shown.ask("explorer.field('place:x')"))
+    drag(shown, "#canvas-R", [(0.3, 0.6), (0.4, 0.3), (0.5, 0.3)])
+    predicted = compare(shown, operator, GRIDS["star"])
+    assert np.max(np.abs(np.array(shown.ask("explorer.field('place:x')")) - before)) > 0.02
+    for name in "xy":
+        place = np.reshape(shown.ask(f"explorer.field('place:{name}')"), predicted.shape)
+        np.testing.assert_allclose(place, predicted[name], atol=1e-5)
+    # Lengths are as they are: a unit of x is as long on the screen as a unit of y.
+    units = shown.ask("[view.mapPanel.toX(1) - view.mapPanel.toX(0), view.mapPanel.toY(0) - view.mapPanel.toY(1)]")
+    assert units[0] == pytest.approx(units[1], rel=1e-2)
+
+
+def test_the_read_out_on_a_mapped_domain_tells_the_point_under_the_pointer(open_page: Any, operators: Any):
+    shown, operator = open_page("star"), operators["star"][0]
+    at = pointed_at(shown, 0.55, 0.45)
+    told = told_at(shown)
+    assert list(told) == ["x", "y", "s"]
+    # Half a cell of the grid is a tenth here.
+    assert np.hypot(told["x"] - at["x"], told["y"] - at["y"]) < 0.12
+    values = {n: np.reshape(shown.ask(f"explorer.values('{n}')"), s) for n, s in (("R", (8,)), ("f", (8, 8)))}
+    there = operator.predict(values, points=True, x=[told["x"]], y=[told["y"]]).item()
+    scale = np.max(np.abs(shown.ask("explorer.field('s')")))
+    assert told["s"] == pytest.approx(there, abs=0.02 * scale)  # coordinates are told to three digits
+    before = shown.page.text_content("#readout")
+    pointed_at(shown, 0.01, 0.01)
+    assert shown.page.text_content("#readout") == before  # there is nothing outside of the wall
+
+
+def test_outside_of_the_wall_nothing_is_drawn(open_page: Any):
+    shown = open_page("star")
+    inside = """(() => { const { owners, pixels, image } = view.shape, half = (n) => Math.floor(n / 2);
+        const middle = half(image.height) * image.width + half(image.width);
+        const area = owners.filter((o) => o >= 0).length / owners.length;
+        const agree = owners.every((o, k) => (o >= 0) === (pixels[k] > 0));
+        return { middle: pixels[middle] > 0, corner: pixels[0], area, agree }; })()"""
+    shown.ask(f"explorer.set('R', {[0.0] * 8})")
+    found = shown.ask(inside)
+    assert (found["middle"], found["corner"], found["agree"]) == (True, 0, True)
+    x, y = shown.ask("[view.mapPanel.rangeX, view.mapPanel.rangeY]")
+    polygon = 16 * np.sin(np.pi / 16)  # the unit circle by 32 chords
+    assert found["area"] == pytest.approx(polygon / ((x[1] - x[0]) * (y[1] - y[0])), rel=0.01)
+
+
+def test_a_wall_that_moves_in_time_and_one_that_crosses_the_floor(open_page: Any, operators: Any, tmp_path: Path):
+    shown, operator = open_page("channel"), operators["channel"][0]
+    predicted = compare(shown, operator, GRIDS["channel"])
+    place = np.reshape(shown.ask("explorer.field('place:y')"), (3, 33, 5))
+    np.testing.assert_allclose(place, predicted.y.transpose("t", "x", "q"), atol=1e-5)
+    with shown.page.expect_download() as waiting:
+        shown.page.click("#csv")
+    waiting.value.save_as(tmp_path / "all.csv")
+    table = np.genfromtxt(tmp_path / "all.csv", delimiter=",", names=True)
+    assert table.dtype.names == ("t", "x", "q", "y", "s")
+    np.testing.assert_allclose(table["y"], place.ravel(), atol=1e-6)
+    shown.ask(f"explorer.set('h', {[-2.0, -2.0, -2.0, -2.0, 0.0, 0.0, 0.0, 0.0]})")
+    shown.settle()
+    assert "crosses itself" in shown.page.text_content("#warning")
+    assert shown.page.text_content("#error") == ""
+    shown.page.select_option("#preset", label="Typical")
+    shown.settle()
+    assert shown.page.is_hidden("#warning")
 
 
 def test_a_drawn_curve_gives_what_predict_gives(open_page: Any, operators: Any):

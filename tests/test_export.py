@@ -20,13 +20,24 @@ from seponet.drawing.style import DIFFERENCE, DIVERGING, LINES, SEQUENTIAL
 from seponet.export.html import render_page
 from seponet.export.program import COMBINATIONS, MAPS, REDUCTIONS, Program
 from seponet.export.trace import trace
+from seponet.functions import Scalar
 from seponet.operator.export import complete_points, freeze
 from seponet.operator.page import freeze_page
 from seponet.problems import PROBLEMS, Burgers
+from seponet.runs.problems import make_problem
 
 GOLDEN = sorted((Path(__file__).parent / "data" / "format2").iterdir())
 ZOO = (Brusselator, Pendulum, Plate, Reactor)
-NAMES = [path.name for path in GOLDEN] + [kind.__name__ for kind in ZOO]
+EXAMPLES = Path(__file__).parents[1] / "examples"
+OF_EXAMPLES = {
+    "star_poisson.py": ("Star", "all"),
+    "annulus_heat.py": ("Ring", "all"),
+    "channel_flow.py": ("Channel", "all"),
+    "hole.py": ("Hole", ()),
+    "your_own_pde.py": ("FisherKPP", ("t",)),
+}
+"""The problems of the examples and their exact axes; the other examples are about operators of registered problems."""
+NAMES = [path.name for path in GOLDEN] + [kind.__name__ for kind in ZOO] + list(OF_EXAMPLES)
 
 needs_node = pytest.mark.skipif(NODE is None, reason="there is no Node.js here; the browser tests run the same file")
 RUNTIME = [pytest.param(name, marks=needs_node if name == "javascript" else ()) for name in RUNTIMES]
@@ -36,6 +47,10 @@ def operator_of(name: str) -> seponet.Operator:
     for path in GOLDEN:
         if path.name == name:
             return seponet.load(path)
+    if name in OF_EXAMPLES:
+        kind, exact = OF_EXAMPLES[name]
+        problem = make_problem(f"{EXAMPLES / name}:{kind}")
+        return seponet.Operator(small(problem, decoder="tucker", trunk="classical", exact=exact, sensors=12))
     (kind,) = (kind for kind in ZOO if kind.__name__ == name)
     return seponet.Operator(small(kind(), decoder="tucker", trunk="mlp", exact=()))
 
@@ -61,9 +76,11 @@ def case(request: pytest.FixtureRequest, frozen_operators: Any) -> tuple[seponet
     return frozen_operators[request.param]
 
 
-def inputs_of(program: Program, count: int = 3) -> dict[str, np.ndarray]:
-    numbers = np.random.default_rng(0)
-    return {e["name"]: numbers.uniform(1, 2, (count, *e["shape"])) for e in program.header["inputs"]}
+def inputs_of(operator: seponet.Operator, program: Program, count: int = 3) -> dict[str, np.ndarray]:
+    numbers, spaces = np.random.default_rng(0), operator.problem.inputs
+    # A number has a range, outside of which a domain might not exist.
+    ranges = {n: (space.low, space.high) if isinstance(space, Scalar) else (1, 2) for n, space in spaces.items()}
+    return {e["name"]: numbers.uniform(*ranges[e["name"]], (count, *e["shape"])) for e in program.header["inputs"]}
 
 
 def fields_of(operator: seponet.Operator, predicted: Any) -> dict[str, np.ndarray]:
@@ -71,15 +88,17 @@ def fields_of(operator: seponet.Operator, predicted: Any) -> dict[str, np.ndarra
     return {f: (predicted[f] if len(fields) > 1 else predicted).to_numpy() for f in fields}
 
 
-def test_every_registered_problem_is_among_the_cases():
+def test_every_registered_problem_and_every_example_is_among_the_cases():
     assert {type(operator_of(path.name).problem) for path in GOLDEN} == set(PROBLEMS.values())
+    own = {path.name for path in EXAMPLES.glob("*.py") if "(Problem)" in path.read_text()}
+    assert own == set(OF_EXAMPLES)
 
 
 @pytest.mark.parametrize("runtime", RUNTIME)
 @pytest.mark.parametrize("case", NAMES, indirect=True)
 def test_a_frozen_operator_gives_what_predict_gives(case: tuple[seponet.Operator, Program], runtime: str):
     operator, program = case
-    inputs = inputs_of(program)
+    inputs = inputs_of(operator, program)
     predicted = operator.predict(inputs or None, **points_of(operator.problem))
     found = RUNTIMES[runtime](program, inputs)
     for name, wanted in fields_of(operator, predicted).items():

@@ -1,16 +1,20 @@
 """No silent nonsense: what is no input, no grid, no setting or no answer is one sentence."""
 
+import ctypes
 import gc
 import logging
+import platform
 import weakref
 from typing import Any
 
 import jax
 import numpy as np
+import psutil
 import pytest
 import xarray as xr
 
 from seponet import Domain, Problem, Value, nn, train
+from seponet._machine import return_free_memory
 from seponet.cli.export import export_command
 from seponet.cli.files import grid_points, read_input, write_fields
 from seponet.cli.parser import parse
@@ -18,7 +22,9 @@ from seponet.functions import Scalar
 from seponet.operator import operator as operators
 from seponet.operator.operator import Operator
 from seponet.problems import Heat
+from seponet.runs.config import RunConfig
 from seponet.runs.problems import make_problem
+from seponet.runs.train import _programs_forgotten
 from seponet.training.lbfgs import Polish
 from seponet.training.loop import Diverged, prepare, train_model
 from seponet.training.ranks import choose_ranks
@@ -146,6 +152,36 @@ def test_trainings_and_operators_are_forgotten_with_their_programs():
         assert [reference() for reference in gone] == [None, None, None]
         counts.append(len(client.live_executables()))
     assert counts[3] <= counts[1]
+
+
+def test_a_run_that_chose_a_discretisation_forgets_what_it_compiled():
+    """The hundreds of programs of the general recipe serve no other problem; those of a fixed one are few."""
+    client = jax.devices()[0].client
+    for recipe, forgotten in (
+        (Recipe().changed({"model.rank": 3}), False),
+        (RunConfig.make(Decay, "quick").recipe, True),
+    ):
+        compiled = jax.jit(lambda x: 2 * x)
+        with _programs_forgotten(RunConfig.make(Decay, recipe)):
+            compiled(1.0)
+            before = len(client.live_executables())
+        assert (len(client.live_executables()) < before) == forgotten
+        assert compiled._cache_size() == (0 if forgotten else 1)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps what was freed and can be asked for it")
+def test_memory_that_was_freed_goes_back_to_the_system():
+    library = ctypes.CDLL(None)
+    library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    pieces = [library.malloc(2000) for _ in range(50_000)]
+    for piece in pieces:
+        ctypes.memset(ctypes.c_void_p(piece), 1, 2000)
+    for piece in pieces[:-1]:  # the last one is in the way of those before it
+        library.free(piece)
+    held = psutil.Process().memory_info().rss
+    return_free_memory()
+    assert psutil.Process().memory_info().rss < held - 50 * 2**20
+    library.free(pieces[-1])
 
 
 def test_files_that_are_not_what_they_are_called(tmp_path, monkeypatch):

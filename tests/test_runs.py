@@ -20,6 +20,7 @@ from seponet import _machine as machine
 from seponet._files import to_toml, write_text
 from seponet._text import parse_duration
 from seponet.nn.build import build
+from seponet.operator.facts import facts_of
 from seponet.operator.operator import load
 from seponet.problems import PROBLEMS, Burgers, NavierStokes
 from seponet.problems.published import paper_figure
@@ -71,6 +72,12 @@ def trained(tmp_path_factory):
 def finished(trained):
     """A run folder of `Decay`, trained to its end."""
     return trained[0]
+
+
+def test_an_operator_that_was_just_trained_knows_what_a_loaded_one_knows(trained):
+    out, operator = trained
+    assert facts_of(operator) == facts_of(load(out, problem=Decay))
+    assert facts_of(operator)["test_error"]["functions"] == 2
 
 
 def test_toml_is_read_back_as_it_was():

@@ -10,6 +10,12 @@ from .._files import write_text
 from .packing import pack
 from .program import Program
 
+SCRIPTS = (
+    *("runtime.js", "colours.js", "drawing.js", "shape.js", "formula.js"),
+    *("editors.js", "solution.js", "explorer.js"),
+)
+"""The parts of the script, joined in this order; the last one starts the page."""
+
 POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; base-uri 'none'; form-action 'none'"
 )
@@ -25,10 +31,7 @@ def render_page(program: Program) -> str:
     """The page as text."""
     page = files("seponet.export").joinpath("page")
     template, style = (page.joinpath(name).read_text(encoding="utf-8") for name in ("explorer.html", "explorer.css"))
-    script = "\n".join(
-        page.joinpath(name).read_text(encoding="utf-8")
-        for name in ("runtime.js", "colours.js", "drawing.js", "formula.js", "explorer.js")
-    )
+    script = "\n".join(page.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
     packed = pack(program)
     header = Program({**program.header, "rounded": packed.ranges}, program.numbers)
     title = f"{program.header.get('about', {}).get('title', 'Operator')}: draw and watch"

@@ -24,7 +24,7 @@ from ..functions import Functions
 from ..nn.model import OperatorNetwork
 from .estimate import Calibration, Ratios, preconditioned_residual
 from .gauss_newton import to_double
-from .input_range import input_ranges
+from .input_range import SAMPLE, input_ranges
 from .ladder import GROWTH, MANY, Ladder, climb, is_possible, padded, project, resized, rows_of
 from .nodes import rounded
 
@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 FUNCTIONS, FEWEST = 50, 20
 """How many functions are solved, and how many of them have to be."""
 
-SAMPLE, SEED = 512, 7_000_003
-"""Inputs that the ranges are measured on, and the key of all of them: training and test sets have other ones."""
+SEED = 7_000_003
+"""The key of all inputs: training and test sets have other ones."""
 
 ROWS = 128
 """Rows of the random matrix: lengths are kept to 6%."""

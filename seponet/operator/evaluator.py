@@ -13,6 +13,7 @@ import xarray as xr
 from jax.core import Tracer
 from jaxtyping import Array
 
+from .._machine import return_free_memory
 from .._precision import in_precision_of, is_double
 from ..calculus.basis_values import BasisValues
 from ..calculus.evaluate import derivatives_along_box, evaluate
@@ -231,6 +232,7 @@ def forget_programs() -> None:
     if not isinstance(jnp.zeros(()) + 0, Tracer):
         gc.collect()
         jax.clear_caches()
+        return_free_memory()
 
 
 def check_finite(name: str, values: np.ndarray) -> None:

@@ -13,6 +13,7 @@ from ..domain import Domain
 from ..equations.describe import describe_equations
 from ..export.program import Program
 from ..export.trace import trace
+from ..mapped import Mapped
 from .facts import facts_of
 from .request import sensors_of
 
@@ -88,20 +89,36 @@ def complete_points(domain: Domain, coordinates: Mapping[str, Any]) -> dict[str,
     unknown = sorted(set(coordinates) - set(domain))
     if unknown:
         raise ValueError(f"there is no axis {', '.join(unknown)}; the axes are {', '.join(domain)}")
-    counts = POINTS[min(len(domain), 3)]
+    counts = _counts(domain)
     points: dict[str, Any] = {}
-    for i, (name, axis) in enumerate(domain.axes):
+    for name, axis in domain.axes:
         if name in coordinates:
             points[name] = coordinates[name]
-        elif i < len(counts):
-            points[name] = np.linspace(axis.lower, axis.upper, counts[i])
+        elif name in counts:
+            points[name] = np.linspace(axis.lower, axis.upper, counts[name])
         else:
             points[name] = (axis.lower + axis.upper) / 2
     return points
 
 
+def _counts(domain: Domain) -> dict[str, int]:
+    """The points along the axes that a page shows. Round a closed curve there are twice as many, and across it half,
+    so that it looks like one."""
+    counts = dict(zip(domain, POINTS[min(len(domain), 3)], strict=False))
+    replaced = [name for name in domain.replaced if name in counts] if isinstance(domain, Mapped) else []
+    closed = [name for name in replaced if domain.axis(name).periodic]
+    if len(replaced) == 2 and len(closed) == 1:
+        counts |= {name: 2 * counts[name] - 1 if name in closed else (counts[name] + 1) // 2 for name in replaced}
+    return counts
+
+
 def named_fields(names: tuple[str, ...], values: Any) -> dict[str, Array]:
     return values if isinstance(values, dict) else {names[0]: values}
+
+
+def axes_about(domain: Domain) -> dict[str, Any]:
+    """The axes of a domain by name, as JSON."""
+    return {n: {"lower": a.lower, "upper": a.upper, "periodic": a.periodic} for n, a in domain.axes}
 
 
 def about(operator: "Operator", points: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +139,7 @@ def about(operator: "Operator", points: Mapping[str, Any]) -> dict[str, Any]:
         "title": re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(problem).__name__),
         "equations": describe_equations(problem),
         "constants": {name: value for name, value in constants.items() if isinstance(value, int | float | str)},
-        "axes": {n: {"lower": a.lower, "upper": a.upper, "periodic": a.periodic} for n, a in problem.domain.axes},
+        "axes": axes_about(problem.domain),
         "coordinates": {name: np.asarray(p, np.float64).tolist() for name, p in points.items()},
         "fields": list(problem.fields),
         "inputs": inputs,

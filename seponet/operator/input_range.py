@@ -17,6 +17,9 @@ it can't be told from the error of an interpolated input."""
 VALUES = 4096
 """Sensor values of an input that are looked at, at most."""
 
+SAMPLE = 512
+"""Inputs that a range is measured on; and as many others tell how far a usual one lies outside of it."""
+
 SHARE = 0.99
 """The part of the sampled inputs that count as inside."""
 

@@ -78,7 +78,7 @@ class Operator:
     def __init__(self, model: OperatorNetwork, calibration: Calibration | None = None) -> None:
         self.model, self.calibration = model, calibration
         self.folder: Path | None = None
-        """Where it was loaded from."""
+        """Where it was loaded from, or the run that trained it."""
         self._estimator = ErrorEstimator(model, calibration)
         self._evaluators: OrderedDict[Any, AnyEvaluator] = OrderedDict()
         self._dropped = 0
@@ -194,7 +194,9 @@ class Operator:
 
         - `functions`: how many inputs.
         """
-        return Operator(self.model, calibrate(self.model, whole("functions", functions, 0, 10**6)))
+        calibrated = Operator(self.model, calibrate(self.model, whole("functions", functions, 0, 10**6)))
+        calibrated.folder = self.folder
+        return calibrated
 
     def solve(
         self,

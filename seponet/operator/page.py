@@ -18,8 +18,9 @@ from ..functions import Functions, SolenoidalField, Space, project
 from ..functions.interpolant import interpolate
 from ..locations import Grid
 from .estimate import estimate
-from .export import about, complete_points, named_fields, sensor_shapes
-from .input_range import InputRange, input_ranges, score
+from .export import about, axes_about, complete_points, named_fields, sensor_shapes
+from .input_range import SAMPLE, InputRange, input_ranges, score
+from .page_places import Places
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -28,26 +29,20 @@ DRAWS = {0: 64, 1: 48, 2: 16}
 """Samples of the inputs that a page carries, for as many axes as the inputs have at most."""
 
 LOOKED_AT = {0: 256, 1: 256, 2: 32}
-"""Samples among which the presets are chosen, and that tell what is usual, for as many axes likewise."""
+"""Samples among which the presets are chosen, for as many axes likewise."""
 
 
 def freeze_page(operator: "Operator", coordinates: Mapping[str, Any]) -> Program:
     """The frozen program of a page: as `freeze`, and beside the fields what the page shows of the input and the error.
 
-    A velocity without divergence is drawn as its vorticity, and a flow is shown as one.
+    A velocity without divergence is drawn as its vorticity, and a flow is shown as one. A mapped domain is shown where
+    its points are.
     """
     problem = operator.problem
-    physical = [name for name in problem.inputs if problem.vocabulary.is_physical(name)]
-    if physical:
-        raise ValueError(
-            f"a page shows the box of a mapped domain, where {', '.join(physical)}, a function of coordinates, can't "
-            "be drawn; export to .npz or .onnx"
-        )
     points = complete_points(problem.domain, coordinates)
     shapes = sensor_shapes(operator)
     drawn = {name: Drawn(name, space, shapes[name]) for name, space in problem.inputs.items()}
-    flow, trust = flow_axes(problem), Trust(operator)
-    shown = {axis: _fine(problem.domain, axis, points) for axis in problem.domain}
+    flow, trust, places = flow_axes(problem), Trust(operator), Places(problem, points)
 
     def outputs(values: dict[str, Array]) -> dict[str, Array]:
         sensed = {name: drawn[name].to_sensors(value) for name, value in values.items()}
@@ -57,10 +52,11 @@ def freeze_page(operator: "Operator", coordinates: Mapping[str, Any]) -> Program
             p, q = problem.fields
             slopes = operator.evaluate(sensed, derivative=[f"{q}_{x}", f"{p}_{y}"], **points)
             results = {"vorticity": slopes[f"{q}_{x}"] - slopes[f"{p}_{y}"], **results}
+        results |= places.outputs(sensed)
         results |= trust.judge({name: value[None] for name, value in sensed.items()})
         for name, draw in drawn.items():
             if len(draw.space.domain):
-                results[f"input:{name}"] = draw.interpolated(values[name], shown)
+                results[f"input:{name}"] = draw.interpolated(values[name], draw.fine(points))
             if not draw.by_vorticity:
                 results |= trust.nearest(name, values[name])
         return results
@@ -70,9 +66,10 @@ def freeze_page(operator: "Operator", coordinates: Mapping[str, Any]) -> Program
     quantities = [*([] if flow is None else ["vorticity"]), *problem.fields]
     described["quantities"] = quantities
     for name, draw in drawn.items():
-        described["inputs"][name] |= draw.about() | {"shown": {a: shown[a].tolist() for a in draw.space.domain}}
-    draws, presets = _draws(problem, drawn)
-    described["presets"] = presets
+        described["inputs"][name] |= draw.about(points)
+    sampled = problem.sample(jax.random.key(0), LOOKED_AT[_rank(problem)])
+    draws, presets = _draws(problem, drawn, sampled)
+    described |= {"presets": presets, **places.about(sampled)}
     return program.described(described).with_arrays({f"draws:{name}": values for name, values in draws.items()})
 
 
@@ -115,11 +112,20 @@ class Drawn:
         values = interpolate(plain, values[None])(where)
         return values[:, 0] if components is not None else values[0]
 
-    def about(self) -> dict[str, Any]:
+    def fine(self, points: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Where a page shows it: on the grid of the solution, along axes that have one, else on as fine a one."""
+        return {name: _fine(self.space.domain, name, points.get(name)) for name in self.space.domain}
+
+    def about(self, points: Mapping[str, Any]) -> dict[str, Any]:
         """What a page needs to know to draw it."""
         bounds = {key: getattr(self.space, key) for key in ("low", "high", "log") if hasattr(self.space, key)}
         label = f"vorticity of {self.name}" if self.by_vorticity else self.name
-        return {"label": label, **{key: list(v) if isinstance(v, tuple) else v for key, v in bounds.items()}}
+        return {
+            "label": label,
+            "bounds": axes_about(self.space.domain),
+            "shown": {axis: values.tolist() for axis, values in self.fine(points).items()},
+            **{key: list(v) if isinstance(v, tuple) else v for key, v in bounds.items()},
+        }
 
     def _velocity(self, vorticity: Array) -> Functions:
         """-Laplacian psi = vorticity, and the velocity is (psi_y, -psi_x)."""
@@ -141,10 +147,7 @@ class Trust:
         if self.calibration is not None:
             self.ranges = self.calibration.ranges
         elif self.model.sensors:
-            seen, others = (
-                self.model.encode(operator.problem.sample(jax.random.key(i), LOOKED_AT[_rank(operator.problem)]))
-                for i in (1, 2)
-            )
+            seen, others = (self.model.encode(operator.problem.sample(jax.random.key(i), SAMPLE)) for i in (1, 2))
             self.ranges = input_ranges(self.model, seen, others)
 
     def judge(self, sensor_values: Mapping[str, Array]) -> dict[str, Array]:
@@ -193,22 +196,22 @@ def _rank(problem: Problem) -> int:
     return min(2, max((len(space.domain) for space in problem.inputs.values()), default=0))
 
 
-def _fine(domain: Domain, name: str, points: Mapping[str, Any]) -> np.ndarray:
-    """Where a page shows the input: on the grid of the solution, if that is an axis of it, else on as fine a one."""
-    along = np.asarray(points[name], np.float64)
+def _fine(domain: Domain, name: str, points: Any) -> np.ndarray:
+    along = np.asarray(points if points is not None else 0.0, np.float64)
     axis = domain.axis(name)
     if along.ndim and along.size >= 33 and np.isclose(along[0], axis.lower) and np.isclose(along[-1], axis.upper):
         return along
     return np.linspace(axis.lower, axis.upper, 101 if len(domain) < 3 else 49)
 
 
-def _draws(problem: Problem, drawn: Mapping[str, Drawn]) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
+def _draws(
+    problem: Problem, drawn: Mapping[str, Drawn], sampled: Mapping[str, Functions]
+) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
     """Samples of all inputs `[draws, *shape]` by name, and which of them are presets, by what is special about them."""
     if not drawn:
         return {}, []
     rank = _rank(problem)
     count = DRAWS[rank]
-    sampled = problem.sample(jax.random.key(0), LOOKED_AT[rank])
     values = {name: draw.from_functions(sampled[name]) for name, draw in drawn.items()}
     sizes, roughness = (np.zeros(len(next(iter(values.values())))) for _ in range(2))
     for name, draw in drawn.items():

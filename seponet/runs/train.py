@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -169,7 +169,7 @@ def run(
     whole("functions", functions, 0, MOST_FUNCTIONS)
     whole("calibration", calibration, 0, MOST_FUNCTIONS)
     plan = _Plan(seconds, limit, data, quiet, group)
-    with _messages(quiet):
+    with _messages(quiet), _programs_forgotten(config):
         _check_saveable(config, out)
         remember_code(config.problem)
         if out is None:
@@ -180,6 +180,7 @@ def run(
         with folder.lock():
             folder.remove_leftovers()
             operator, trained, verdict = _train(config, folder, resume, plan)
+            operator.folder = folder.path
             if trained is not None and (trained.end == "interrupt" or not trained.steps):
                 # Whoever interrupts a run wants it to end; and of one without a step there is nothing to show.
                 return Outcome(operator, trained, verdict, folder.read_report())
@@ -317,6 +318,17 @@ def _calibrated(operator: Operator, functions: int) -> tuple[Operator, dict[str,
 def _messages(quiet: bool) -> AbstractContextManager[None]:
     """Messages are shown unless that is not wanted, or a handler of the program's own does it."""
     return nullcontext() if quiet or someone_listens() else messages_shown()
+
+
+@contextmanager
+def _programs_forgotten(config: RunConfig) -> Iterator[None]:
+    """Forgets at the end what a run has compiled, if it chose a discretisation: hundreds of programs, which serve no
+    other problem and that JAX would keep."""
+    try:
+        yield
+    finally:
+        if config.recipe.model.rank == "auto":
+            forget_programs()
 
 
 def _resolved(config: RunConfig) -> tuple[RunConfig, float | None]:

@@ -17,6 +17,7 @@ function ticksOf(lower, upper, most) {
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * (1 - 1e-9));
   const ticks = [];
   for (let i = Math.ceil(lower / step - 1e-9); i * step <= upper + 1e-9 * step; i++) ticks.push(i * step);
+  if (ticks.length < 2 && most < 9) return ticksOf(lower, upper, most + 2); // one number is no scale
   return ticks.map((t) => (Math.abs(t) < 1e-12 * step ? 0 : +t.toPrecision(12)));
 }
 
@@ -32,7 +33,10 @@ class Panel {
 
   begin() {
     const width = Math.max(200, this.canvas.clientWidth || this.canvas.parentElement?.clientWidth || 320);
-    const height = Math.round(this.square ? width - this.margins.left - this.margins.right + this.margins.top + this.margins.bottom : Math.min(width * this.aspect, this.tallest ?? 420));
+    const { left, right, top, bottom } = this.margins, wide = width - left - right;
+    // With a ratio of its sides, the frame is as wide as there is room for, unless it would become too tall.
+    const high = this.ratio ? Math.min(wide * this.ratio, 1.1 * wide) : Math.min(width * this.aspect, this.tallest ?? 420) - top - bottom;
+    const height = Math.round(high + top + bottom);
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
@@ -43,8 +47,8 @@ class Panel {
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.context.clearRect(0, 0, width, height);
     this.context.font = FONT;
-    const { left, right, top, bottom } = this.margins;
-    this.box = { x: left, y: top, width: width - left - right, height: height - top - bottom };
+    const inner = this.ratio ? Math.min(wide, high / this.ratio) : wide;
+    this.box = { x: left + (wide - inner) / 2, y: top, width: inner, height: height - top - bottom };
     this.size = { width, height };
     return this.context;
   }
@@ -72,7 +76,7 @@ class Panel {
     c.fillStyle = style("--ink"); c.textAlign = "center"; c.textBaseline = "bottom";
     c.font = `italic ${FONT}`;
     c.fillText(across, x + width / 2, this.size.height - 1);
-    c.save(); c.translate(12, y + height / 2); c.rotate(-Math.PI / 2); c.textBaseline = "middle"; c.fillText(up, 0, 0); c.restore();
+    c.save(); c.translate(x - 42, y + height / 2); c.rotate(-Math.PI / 2); c.textBaseline = "middle"; c.fillText(up, 0, 0); c.restore();
     c.font = FONT;
   }
 
@@ -148,8 +152,14 @@ class Panel {
     }
     c.strokeStyle = style("--line"); c.strokeRect(x, y, 12, height);
     c.fillStyle = style("--quiet"); c.textAlign = "left"; c.textBaseline = "middle";
-    for (const t of ticksOf(scale.lower, scale.upper, 5)) c.fillText(niceNumber(t), x + 16, y + height * (1 - (t - scale.lower) / (scale.upper - scale.lower)));
+    for (const t of ticksOf(scale.lower, scale.upper, height < 100 ? 3 : 5)) c.fillText(niceNumber(t), x + 16, y + height * (1 - (t - scale.lower) / (scale.upper - scale.lower)));
   }
+}
+
+/** Height over width of a frame that shows lengths as they are; of a long strip, a square one. */
+function shownRatio(rangeX, rangeY) {
+  const ratio = (rangeY[1] - rangeY[0]) / (rangeX[1] - rangeX[0]);
+  return ratio > 0.2 && ratio < 5 ? ratio : 1;
 }
 
 /** For every pixel the point before it and the weight of the next one; `downwards` for rows, which start at the top. */
@@ -162,4 +172,12 @@ function interpolation(points, count, downwards) {
     weight[place] = points.length > 1 ? Math.min(1, Math.max(0, (at - points[k]) / (points[k + 1] - points[k]))) : 0;
   }
   return { index, weight };
+}
+
+function cross(panel, x, y) {
+  const c = panel.context, px = panel.toX(x), py = panel.toY(y);
+  for (const [colour, width] of [["rgba(255,255,255,.9)", 3], ["#1c2126", 1]]) {
+    c.strokeStyle = colour; c.lineWidth = width;
+    c.beginPath(); c.moveTo(px - 9, py); c.lineTo(px + 9, py); c.moveTo(px, py - 9); c.lineTo(px, py + 9); c.stroke();
+  }
 }

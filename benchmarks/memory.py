@@ -1,0 +1,104 @@
+"""Memory of one process over many trainings of different PDEs, and over many grids: bounded, however many there are.
+
+    seponet bench memory trainings      # the zoo with the general recipe and a few steps, calibrated; ten minutes
+    seponet bench memory grids          # 500 grids of one operator; two minutes
+
+Writes `results/memory_trainings.json` or `results/memory_grids.json`: resident MiB after each, and by how much the
+largest one after the tenth is above the tenth. At most 200 MiB are allowed; more is exit code 1.
+"""
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+# As many programs in a third of the time: what is measured is what is kept of them. JAX reads this when it starts.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+
+import jax
+import numpy as np
+import psutil
+from results import machine, store
+from zoo import PROBLEMS, address
+
+import seponet
+from seponet import nn
+from seponet.operator.operator import Operator
+
+ALLOWED, TENTH = 200, 9
+"""MiB that may come after the tenth, and its index."""
+
+STEPS, GRIDS = 5, 500
+
+
+def trainings(names: list[str]) -> Iterator[str]:
+    """One training after the other: discretisation, solved functions, a few steps, validation, calibration."""
+    warnings.simplefilter("ignore")  # five steps are no training, and it says so
+    for name in names:
+        # What is compiled is the same for any tolerance; a coarse one is solved in less time.
+        changes = {"train.steps": STEPS, "train.targets.first": 100}
+        seponet.train(address(name), "quick", tolerance=0.05, calibration=20, set=changes, quiet=True)
+        yield name
+
+
+class Falling(seponet.Problem):
+    domain = seponet.Domain(t=(0, 1))
+    conditions = [seponet.Value({"t": 0}, equals=1.0)]
+
+    def equation(self, s_t, s):
+        return s_t + s
+
+
+def grids() -> Iterator[str]:
+    """Predictions of one operator, each on a grid of its own size."""
+    operator = Operator(nn.build(Falling(), key=jax.random.key(0), exact="all"))
+    for size in range(20, 20 + GRIDS):
+        operator.predict(t=np.linspace(0, 1, size))
+        yield str(size)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="seponet bench memory", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["trainings", "grids"])
+    parser.add_argument("problems", nargs="*", help="some of the zoo, in this order; all by default, and stored")
+    arguments = parser.parse_args()
+    cases = grids() if arguments.what == "grids" else trainings(arguments.problems or list(PROBLEMS))
+    rows, began = [], time.perf_counter()
+    for name in cases:
+        row = {"case": name, "mib": round(resident(), 1), "maps": memory_maps(), "arrays_mib": round(arrays(), 1)}
+        rows.append({**row, "seconds": round(time.perf_counter() - began, 1)})
+        if arguments.what == "trainings" or len(rows) % 50 == 0:
+            print(rows[-1], flush=True)
+    after = [row["mib"] for row in rows[TENTH:]]
+    grown = round(max(after) - after[0], 1) if after else 0.0
+    print(f"{len(rows)} {arguments.what}: at most {grown} MiB more than after the tenth ({ALLOWED} are allowed)")
+    if not arguments.problems:
+        store(
+            f"memory_{arguments.what}", {"machine": machine(), "grown_mib": grown, "allowed_mib": ALLOWED, "rows": rows}
+        )
+    return int(grown > ALLOWED)
+
+
+def resident() -> float:
+    """MiB of this process in memory."""
+    return psutil.Process().memory_info().rss / 2**20
+
+
+def memory_maps() -> int | None:
+    """Of which the kernel allows 65530: every compiled program has some."""
+    maps = Path("/proc/self/maps")
+    return len(maps.read_text().splitlines()) if maps.exists() else None
+
+
+def arrays() -> float:
+    """MiB of arrays that are still held."""
+    return sum(array.nbytes for array in jax.live_arrays()) / 2**20
+
+
+if __name__ == "__main__":
+    sys.exit(main())
