@@ -1,4 +1,6 @@
-"""Render stored results into README.md, between its markers. Run after any benchmark; `--check` only compares.
+"""Render stored results into README.md and docs/geometry.md, between their markers. Run after any benchmark.
+
+`--check` only compares.
 
 python benchmarks/render.py
 """
@@ -9,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from geometry.table import domains_table
 from results import RESULTS
 from tables import seconds
 from zoo_tables import trained_table
@@ -16,6 +19,7 @@ from zoo_tables import trained_table
 from seponet.problems.published import FIGURES, NAVIER_STOKES_LONG
 
 README = Path(__file__).parent.parent / "README.md"
+GEOMETRY = README.parent / "docs" / "geometry.md"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 
 
@@ -178,12 +182,20 @@ def zoo() -> list[str]:
     return lines + trained_table(stored, _percent, {row["problem"]: row["true_mean"] for row in rows})
 
 
-def rendered() -> str:
-    text = README.read_text()
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
-    body = "\n".join([*accuracy(), *navier_stokes(), *prediction(), *step(), *zoo()])
-    return f"{head}{BEGIN}\n{body}\n{END}{tail}"
+def rendered() -> dict[Path, str]:
+    """What each document should say."""
+    parts = {
+        README: [*accuracy(), *navier_stokes(), *prediction(), *step(), *zoo()],
+        GEOMETRY: domains_table(stored, _percent),
+    }
+    return {path: between_markers(path, lines) for path, lines in parts.items()}
+
+
+def between_markers(path: Path, lines: list[str]) -> str:
+    """The text of a document with other lines between its markers."""
+    head, rest = path.read_text().split(BEGIN)
+    body = "\n".join(lines)
+    return f"{head}{BEGIN}\n{body}\n{END}{rest.split(END)[1]}"
 
 
 def _name(problem: str) -> str:
@@ -204,16 +216,13 @@ def _percent(fraction: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="fail if the README is not what the results say")
+    parser.add_argument("--check", action="store_true", help="fail if a document is not what the results say")
     arguments = parser.parse_args()
-    text = rendered()
-    if arguments.check:
-        sys.exit(
-            0
-            if text == README.read_text()
-            else "README.md is not what benchmarks/results say; run benchmarks/render.py"
-        )
-    README.write_text(text)
+    for path, text in rendered().items():
+        if not arguments.check:
+            path.write_text(text)
+        elif text != path.read_text():
+            sys.exit(f"{path.name} is not what benchmarks/results say; run benchmarks/render.py")
 
 
 if __name__ == "__main__":
