@@ -29,14 +29,14 @@ def domains_table(stored: Callable[[str], dict[str, Any] | None], percent: Calla
             f"{percent(row['mean'])} / {percent(row['largest'])}",
             f"{percent(row['solve_mean'])} / {percent(row['solve_largest'])}",
         ]
-        network = row.get("network")
-        if network is None:
+        network = row.get("network", {})
+        if "recipe" not in network:
             shown += ["not measured", "", "", ""]
         else:
             shown += [
                 f"**{percent(network['mean'])}** / {percent(network['largest'])}",
                 percent(network["solve_largest"]),
-                str(network["steps"]) if "steps" in network else "3000",
+                str(network["steps"]),
                 f"{network['processor_seconds']:.0f} s",
             ]
         lines.append(f"| {' | '.join(shown)} |")
