@@ -1,4 +1,4 @@
-"""Render stored results into README.md and docs/benchmarks.md, between their markers. Run after any
+"""Render stored results into README.md and the pages of the site that show them, between their markers. Run after any
 benchmark; `--check` only compares.
 
 python benchmarks/render.py
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from geometry.table import domains_table
 from results import RESULTS
 from tables import seconds
 from zoo_tables import trained_table
@@ -17,7 +18,7 @@ from zoo_tables import trained_table
 from seponet.problems.published import FIGURES, NAVIER_STOKES_LONG
 
 ROOT = Path(__file__).parent.parent
-README, PAGE = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
+README, PAGE, GEOMETRY = ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "geometry.md"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 
 
@@ -195,14 +196,20 @@ def zoo() -> list[str]:
 
 
 def rendered() -> dict[Path, str]:
-    """The text of every document with results in it."""
-    page = [*accuracy(), *navier_stokes(), *prediction(), *step(), *zoo()]
-    texts = {}
-    for path, lines in {README: accuracy(short=True), PAGE: page}.items():
-        head, rest = path.read_text().split(BEGIN)
-        body = "\n".join(lines)
-        texts[path] = f"{head}{BEGIN}\n{body}\n{END}{rest.split(END)[1]}"
-    return texts
+    """What each document should say."""
+    parts = {
+        README: accuracy(short=True),
+        PAGE: [*accuracy(), *navier_stokes(), *prediction(), *step(), *zoo()],
+        GEOMETRY: domains_table(stored, _percent),
+    }
+    return {path: between_markers(path, lines) for path, lines in parts.items()}
+
+
+def between_markers(path: Path, lines: list[str]) -> str:
+    """The text of a document with other lines between its markers."""
+    head, rest = path.read_text().split(BEGIN)
+    body = "\n".join(lines)
+    return f"{head}{BEGIN}\n{body}\n{END}{rest.split(END)[1]}"
 
 
 def _name(problem: str) -> str:

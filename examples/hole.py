@@ -29,7 +29,8 @@ class Hole(Problem):
 
 
 if __name__ == "__main__":
-    s = seponet.solve(Hole, [0.25, 0.45, 0.65], 1e-3, p=np.linspace(-1, 1, 61), q=np.linspace(0, 1, 41))
+    operator = seponet.train(Hole)
+    s = operator.predict([0.25, 0.45, 0.65], p=np.linspace(-1, 1, 61), q=np.linspace(0, 1, 41))
     figure = Figure(figsize=(9, 2.8), layout="constrained")
     for (_, one), axes in zip(s.groupby("function"), figure.subplots(1, 3), strict=True):
         u, v, x, y = (one[name].squeeze() for name in "uvxy")

@@ -22,7 +22,7 @@ from seponet.equations.symbols import Symbol
 from seponet.functions import GaussianField, SpectralField
 from seponet.locations import Grid
 from seponet.operator.placement import invert
-from seponet.training.shapes import check_shapes
+from seponet.training.shapes import check_shapes, is_mixed
 
 TWO_PI = 2 * np.pi
 THETA = Domain(theta=Periodic(0, TWO_PI))
@@ -103,6 +103,8 @@ def laplace(_self, s_xx, s_yy):
                            y=lambda rho, theta: rho * jnp.sin(theta))}, "theta is periodic, but the coordinate"),
         ({"inputs": {"f": GaussianField(Domain(x=(0, 1), rho=(0, 1)), length_scale=1.0)}}, "a function of either"),
         ({"domain": maps.disk("R")}, "`R` means nothing here"),
+        ({"domain": maps.disk("f"), "inputs": {"f": GaussianField(Domain(x=(-1, 1), y=(-1, 1)), length_scale=1.0)}},
+         "depends on the input 'f', a function of the coordinates x, y; a shape is a number, or a function of axes"),
     ],
 )  # fmt: skip
 def test_a_problem_that_is_none_says_what_was_meant(body, message):
@@ -212,6 +214,21 @@ def test_corners_have_angles():
                                      "equation": laplace})()  # fmt: skip
     angles = corner_angles(chart_of(problem), {})
     assert sorted(round(a, 3) for a in angles.values()) == [60.0, 60.0, 120.0, 120.0]
+    assert not any(is_mixed(problem, corner) for corner in angles)
+
+
+def test_a_soft_condition_and_a_corner_of_two_kinds_are_told(caplog):
+    """The half of an L: between the diagonal, which is even, and a wall the singularity is that of 270 degrees."""
+    corners = {"bottom": (-1, -1), "right": (1, -1), "far": (1, 0), "reentrant": (0, 0)}
+    sides = [("bottom", "right"), ("reentrant", "far"), ("bottom", "reentrant"), ("right", "far")]
+    half = maps.transfinite(*(np.array([corners[a], corners[b]], float) for a, b in sides))
+    conditions = [Value({"q": (0, 1)}), Value({"p": 1}), Normal({"p": 0})]
+    problem = type("L", (Problem,), {"domain": half, "conditions": conditions, "equation": laplace})()
+    assert "soft      normal p=0" in str(problem)
+    with caplog.at_level("INFO", "seponet"):
+        check_shapes(problem)
+    assert "normal p=0 is soft, since grid lines meet that wall at an angle" in caplog.text
+    assert "p = 0, q = 1 has an angle of 135 degrees between a wall with a value and one with a slope" in caplog.text
 
 
 def test_a_free_residual_takes_physical_derivatives():

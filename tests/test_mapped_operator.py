@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import seponet
-from seponet import Domain, Normal, Operator, Periodic, Problem, Value, maps, nn
+from seponet import Domain, Mapped, Normal, Operator, Periodic, Problem, Value, maps, nn
 from seponet.cli.files import check_output, write_fields
 from seponet.drawing.prediction import draw
-from seponet.functions import GaussianField, SpectralField
+from seponet.functions import GaussianField, Scalar, SpectralField
+from seponet.locations import Grid
+from seponet.operator.placement import physical_coordinates
 
 TWO_PI = 2 * np.pi
 THETA = Domain(theta=Periodic(0, TWO_PI))
@@ -149,3 +151,23 @@ def test_a_series_in_time_is_a_collection_of_structured_grids(moving, tmp_path):
     np.testing.assert_allclose(points[:, 1], moving.y[1, 2].to_numpy().ravel(order="F"))
     with pytest.raises(ValueError, match=r"holds one function at one time, and there are 2 along 'function'"):
         seponet.write_vtk(moving, tmp_path / "s.vts")
+
+
+def test_a_coordinate_that_no_shape_changes_has_a_row_for_each_function():
+    class Slanted(Problem):
+        domain = Mapped(Domain(p=(0, 1), q=(0, 1)), x=lambda p, q, a: p * (1 + a * q), y=lambda q: 2 * q, keep=())
+        inputs = {"a": Scalar(0.5, 1.0)}
+        conditions = [Value({"p": (0, 1)}), Value({"q": (0, 1)})]
+
+        def equation(self, s_xx, s_yy):
+            return s_xx + s_yy + 1.0
+
+    problem = Slanted()
+    where = Grid.of(problem.domain, {"p": jnp.array([0.0, 1.0]), "q": jnp.array([0.0, 0.5, 1.0])})
+    inputs = functions_of(problem, 2)
+    found = physical_coordinates(problem, inputs, where, ("p", "q"), many=True)
+    for name in "xy":
+        dims, values, _ = found[name]
+        assert dims == ("function", "p", "q")
+        assert values.shape == (2, 2, 3)
+    np.testing.assert_allclose(found["y"][1], np.broadcast_to([0.0, 1.0, 2.0], (2, 2, 3)))

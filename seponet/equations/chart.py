@@ -24,7 +24,7 @@ from jaxtyping import Array
 from ..derivatives import MultiIndex, compose, multi_index
 from ..functions import Functions, Space
 from ..locations import Evaluable, Location, Points
-from ..mapped import Mapped
+from ..mapped import Mapped, arguments
 from .expression import Expression
 from .symbols import Symbol, Vocabulary
 
@@ -47,6 +47,14 @@ class Chart:
     def __init__(self, domain: Mapped, inputs: Mapping[str, Space]) -> None:
         self.domain, self.inputs = domain, dict(inputs)
         boxed = {name: space for name, space in inputs.items() if all(axis in domain for axis in space.domain)}
+        for name, function in domain.coordinates:
+            for argument in arguments(function):
+                if argument in inputs and argument not in boxed:
+                    raise ValueError(
+                        f"the coordinate {name!r} depends on the input {argument!r}, a function of the coordinates "
+                        f"{', '.join(inputs[argument].domain)}; a shape is a number, or a function of axes of the box "
+                        f"({', '.join(domain)})"
+                    )
         vocabulary = Vocabulary(domain.box, (), boxed)
         self.mapped = tuple(name for name, _ in domain.coordinates)
         self.positions = {

@@ -10,14 +10,17 @@ import numpy as np
 from ..derivatives import multi_index
 from ..locations import Evaluable, Grid
 from .chart import Chart, Jet
-from .folding import at_point
 
 NEAR = 1e-6
 """How far from a corner, relative to the axes, the tangents are taken."""
 
 
-def corner_angles(chart: Chart, functions: Mapping[str, Evaluable]) -> dict[str, float]:
-    """The largest angle at each corner over some functions, in degrees, by the corner in words.
+Corner = tuple[tuple[str, float], tuple[str, float]]
+"""The two faces that meet in a corner: axes of the box, and which ends of them."""
+
+
+def corner_angles(chart: Chart, functions: Mapping[str, Evaluable]) -> dict[Corner, float]:
+    """The largest angle at each corner over some functions, in degrees.
 
     Corners are where faces of two axes meet that coordinates replace, or along which the map varies; poles have none.
     The angle is that between the two curves that leave the corner, in the plane of the first two coordinates of space.
@@ -25,7 +28,7 @@ def corner_angles(chart: Chart, functions: Mapping[str, Evaluable]) -> dict[str,
     domain = chart.domain
     names = [n for n in domain.physical_names if n in chart.mapped or chart.moves_with(n)]
     axes = [n for n in domain if n in domain.replaced or (n in names and chart.moves_with(n))]
-    angles: dict[str, float] = {}
+    angles: dict[Corner, float] = {}
     for first, second in combinations(axes, 2):
         if domain.axis(first).periodic or domain.axis(second).periodic:
             continue
@@ -33,8 +36,9 @@ def corner_angles(chart: Chart, functions: Mapping[str, Evaluable]) -> dict[str,
         for corner in product(*ends):
             if any((n, at) in domain.poles for n, at, _ in corner):
                 continue
-            label = at_point({n: at for n, at, _ in corner})
-            angles[label] = _angle(chart, functions, {n: at for n, at, _ in corner}, {n: s for n, _, s in corner})
+            (a, at_a, _), (b, at_b, _) = corner
+            faces = ((a, at_a), (b, at_b))
+            angles[faces] = _angle(chart, functions, dict(faces), {n: s for n, _, s in corner})
     return angles
 
 

@@ -91,6 +91,7 @@ def describe_problem(problem: "Problem") -> dict[str, str]:
         "domain": describe_domain(problem.domain),
         "fields": ", ".join(problem.fields),
         "inputs": "; ".join(describe_input(name, space) for name, space in problem.inputs.items()) or "none",
+        "soft": ", ".join(term.name for term in problem.free_conditions),
         "constants": constants,
     }
     return {name: text for name, text in described.items() if text}

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
+from .._precision import double_precision
 from ..domain import Domain, Interval
 from ..mapped import Mapped
 from .curves import Curve, Length, combine, length, open_curve
@@ -63,9 +65,10 @@ def transfinite(bottom: Curve, top: Curve, left: Curve, right: Curve, **axes: Ax
 def _corners(curves: dict[str, Any]) -> dict[tuple[str, str], tuple[float, float]]:
     """The corners, where two sides must end at the same point."""
     ends: dict[tuple[str, float], np.ndarray] = {}
-    for name, curve in curves.items():
-        for at in (0.0, 1.0):
-            ends[name, at] = np.array([float(value) for value in curve(np.asarray(at))])
+    with double_precision():  # corners are numbers of the map in either precision
+        for name, curve in curves.items():
+            for at in (0.0, 1.0):
+                ends[name, at] = np.array([float(value) for value in curve(jnp.asarray(at))])
     size = float(np.max(np.ptp(np.stack(list(ends.values())), axis=0)))
     corners: dict[tuple[str, str], tuple[float, float]] = {}
     for across, q in (("bottom", 0.0), ("top", 1.0)):

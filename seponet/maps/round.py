@@ -50,7 +50,12 @@ def annulus(inner: float, outer: float, *, centre: tuple[float, float] = (0.0, 0
 
 
 def sector(
-    inner: float, outer: float, angle: tuple[float, float], *, centre: tuple[float, float] = (0.0, 0.0), **axes: Axis
+    inner: float,
+    outer: float,
+    angle: float | tuple[float, float],
+    *,
+    centre: tuple[float, float] = (0.0, 0.0),
+    **axes: Axis,
 ) -> Mapped:
     """The part of an annulus between two angles; of a disk if the inner radius is 0, where the tip is a pole.
 
@@ -59,13 +64,16 @@ def sector(
     **Arguments:**
 
     - `inner`, `outer`: the radii.
-    - `angle`: the two angles, at most a circle apart.
+    - `angle`: the two angles, at most a circle apart; a number is the second, and the first 0.
     - `centre`: of the circles.
     - `axes`: further axes, which stand first and are kept.
     """
-    lower, upper = (float(a) for a in angle)
+    angles = np.ravel(np.asarray(angle))
+    if angles.size > 2 or angles.dtype.kind not in "iuf":
+        raise ValueError(f"a sector lies between two angles, (0, 1.5) for instance, or 0 and a number; got {angle!r}")
+    lower, upper = map(float, angles if angles.size == 2 else (0.0, angles[0]))
     if not 0 < upper - lower <= CIRCLE + 1e-9:
-        raise ValueError(f"a sector lies between two angles that are at most 2 pi apart; got {angle}")
+        raise ValueError(f"a sector lies between two angles that are at most 2 pi apart; got {angle!r}")
     if inner == 0:
         return Mapped(
             Domain(**axes, rho=(0, 1), theta=(lower, upper)),
@@ -105,6 +113,10 @@ def ring(inner: Any, outer: Any, *, centre: tuple[float, float] = (0.0, 0.0), **
 def _polar(
     inner: float, outer: float, angle: Interval, centre: tuple[float, float], axes: dict[str, Any], what: str
 ) -> Mapped:
+    if not all(isinstance(r, (int, float, np.number)) for r in (inner, outer)):
+        raise ValueError(
+            f"the radii of {what} are numbers (walls that are inputs: maps.ring); got {inner!r}, {outer!r}"
+        )
     if not 0 < inner < outer:
         raise ValueError(f"{what} needs radii with 0 < inner < outer; got {inner} and {outer}")
     ratio = float(np.log(outer / inner))

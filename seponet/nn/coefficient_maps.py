@@ -53,16 +53,21 @@ class Whitening(AbstractCoefficientMap):
 
 
 class PrincipalComponents(AbstractCoefficientMap):
-    r"""$c = \sum_k \sigma_k z_k v_k$ with fixed orthonormal vectors $v_k$: principal components of solutions.
+    r"""$c = \sum_k \sigma_k z_k v_k$ with fixed vectors $v_k$: principal components of solutions.
+
+    They are orthonormal in the norm of the solutions, so that the numbers $\sigma_k z_k$ have its distances. On a box
+    that is the sum of squares of coefficients; on a mapped domain it is not (`discretise/metric.py`).
 
     **Arguments:**
 
     - `vectors`: `[outputs, size]`, its rows orthonormal.
     - `scales`: how large the outputs are.
+    - `duals`: `[outputs, size]`, the rows whose products with coefficients are the numbers; None if they are `vectors`.
     """
 
     vectors: Fixed
     scales: Fixed
+    duals: Fixed | None = None
 
     def __call__(self, outputs: Float[Array, "functions outputs"]) -> Float[Array, "functions size"]:
         return matmul(self.compact(outputs), self.vectors())
@@ -76,7 +81,7 @@ class PrincipalComponents(AbstractCoefficientMap):
         return outputs * self.scales()[None]
 
     def compress(self, coefficients: Float[Array, "functions size"]) -> Float[Array, "functions outputs"]:
-        return matmul(coefficients, self.vectors().T)
+        return matmul(coefficients, (self.vectors if self.duals is None else self.duals)().T)
 
 
 class ModalScaling(AbstractCoefficientMap):

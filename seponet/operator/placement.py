@@ -43,7 +43,9 @@ def physical_coordinates(
         array = np.asarray(values)
         varies = bool(chart.shapes)
         dims: list[str] = ["function"] if varies and many else []
-        array = array if dims else array[0]
+        # A coordinate that no shape changes has one row for all functions, and is told for each like the others.
+        rows = max(len(values) for values in located.values())
+        array = np.broadcast_to(array, (rows, *array.shape[1:])) if dims else array[0]
         if isinstance(where, Points):
             spread = np.broadcast_to(array, (*array.shape[: len(dims)], *where.shape))
             labelled[name] = (*dims, "point"), spread, attributes

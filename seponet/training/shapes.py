@@ -8,8 +8,8 @@ import numpy as np
 
 from .._precision import double_precision
 from ..equations.chart import Chart
-from ..equations.corners import corner_angles
-from ..equations.folding import check_closing, describe_folds
+from ..equations.corners import Corner, corner_angles
+from ..equations.folding import at_point, check_closing, describe_folds
 from ..equations.problem import Problem
 from ..functions import Functions
 from ..locations import Grid
@@ -24,6 +24,9 @@ MOST = 0.5
 
 WIDE = 150.0
 """Corners with larger angles, in degrees, leave a singularity that polynomials resolve slowly."""
+
+WIDE_MIXED = 95.0
+"""The same between a wall with a value and one with a slope. Right angles are mirror images of straight walls."""
 
 
 def check_shapes(problem: Problem) -> None:
@@ -44,15 +47,41 @@ def check_shapes(problem: Problem) -> None:
         sample = problem.sample(jax.random.key(2), FUNCTIONS) if problem.inputs else {}
         _check_boxes(problem, chart, sample)
         angles = corner_angles(chart, sample)
-    wide = {corner: angle for corner, angle in angles.items() if angle > WIDE}
+    wide = {c: angle for c, angle in angles.items() if angle > (WIDE_MIXED if is_mixed(problem, c) else WIDE)}
     if wide:
-        corner, angle = max(wide.items(), key=lambda item: item[1])
+        corner, angle = max(wide.items(), key=lambda item: item[1] * (1 + is_mixed(problem, item[0])))
         logger.warning(
-            "the corner %s has an angle of %.0f degrees: solutions are singular there, and a tolerance takes many "
+            "the corner %s has an angle of %.0f degrees%s: solutions are singular there, and a tolerance takes many "
             "functions along both axes",
-            corner,
+            at_point(dict(corner)),
             angle,
+            " between a wall with a value and one with a slope" if is_mixed(problem, corner) else "",
         )
+    for term in problem.free_conditions:
+        if term.name.startswith("normal "):
+            logger.info(
+                "the condition %s is soft, since grid lines meet that wall at an angle: it holds as well as the "
+                "equation does",
+                term.name,
+            )
+
+
+def is_mixed(problem: Problem, corner: Corner) -> bool:
+    """Whether a field has a value on one wall of a corner and a slope on the other: the singularity is then that of
+    twice the angle."""
+    for field in problem.fields:
+        orders = [_orders(problem, field, axis, at) for axis, at in corner]
+        if orders in ([{0}, {1}], [{1}, {0}]):
+            return True
+    return False
+
+
+def _orders(problem: Problem, field: str, axis: str, at: float) -> set[int]:
+    """The orders of derivatives that the conditions of a field on a face take."""
+    linear = [c for c in problem.linear_conditions if (c.field, c.axis, c.trace.at) == (field, axis, at)]
+    free = [t for t in problem.free_conditions if t.face and t.face.axis == axis and at in t.face.nodes]
+    slopes = [s for term in free for s in term.expression.fields if s.name == field and s.alpha]
+    return {min(c.trace.order, 1) for c in linear} | ({1} if slopes else set())
 
 
 def _check_boxes(problem: Problem, chart: Chart, inputs: dict[str, Functions]) -> None:

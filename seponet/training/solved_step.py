@@ -2,7 +2,8 @@ r"""One step of fitting a network to what its own discretisation solves: no resi
 
 $$\min_\theta\; E_u \frac{\|c_\theta(u) - c^*(u)\|^2}{\|s(u)\|^2},$$
 
-the squared relative L2 error, since the basis functions are orthonormal. Sampled inputs are solved in float32 by a few
+the squared relative L2 error: the basis functions are orthonormal on a box, and on a mapped domain the principal
+components that are fitted are (`discretise/metric.py`). Sampled inputs are solved in float32 by a few
 Newton steps from the network's own answer (`discretise/correction.py`), which get cheaper as it learns. A function is
 fitted several times before it is forgotten; what the network gets wrong on the newest, before it has seen them, is its
 error on unseen inputs.
@@ -21,6 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from .._program import OwnProgram
 from ..discretise.correction import Corrector
+from ..discretise.metric import mean_volume
 from ..nn.model import OperatorNetwork
 from .abstract_step import AbstractStep
 from .config import TrainConfig
@@ -179,7 +181,9 @@ def solve_batch(
     corrected = corrector(inputs, guess)
     good = corrected.solved
     coefficients = jnp.where(good.reshape(-1, *(1,) * (guess.ndim - 1)), corrected.coefficients, 0.0)
-    weights = jnp.where(good, 1 / jnp.maximum(corrected.norms, 1e-30) ** 2, 0.0)
+    # The norm of differences is that of shapes on average, the norm of the solution its own: the scale must be one.
+    volume = mean_volume(corrector.discretisation, inputs, corrector.nodes)
+    weights = jnp.where(good, volume / jnp.maximum(corrected.norms, 1e-30) ** 2, 0.0)
     prepared, angle = model.prepare(sensor_values)
     return Solved(prepared, model.compress(coefficients, angle), weights), good
 

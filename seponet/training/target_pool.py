@@ -13,7 +13,7 @@ class Solved(eqx.Module):
 
     - `prepared`: what the branch starts from.
     - `targets`: what the model should make of it, in numbers that have the norm of the solution.
-    - `weights`: one over the squared norm of its solution; zero if it was not solved.
+    - `weights`: one over the squared norm of its solution, in the unit of `targets`; zero if it was not solved.
     """
 
     prepared: PyTree[Float[Array, "functions *_"]]

@@ -11,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from .._precision import double_precision
 from .._program import OwnProgram
 from .._text import percent
 from ..discretise.correction import Corrector, make_corrector
+from ..discretise.metric import Metric
 from ..losses.tested import discretisation_of, nodes_of
 from ..nn.build import with_components
 from ..nn.coefficient_maps import PrincipalComponents
@@ -27,6 +29,9 @@ from .solved_step import SolvedStep, solve_batch
 from .target_pool import Solved
 
 logger = logging.getLogger(__name__)
+
+SHAPES = 64
+"""Sampled shapes of a mapped domain over which the norm of solutions is averaged."""
 
 COST_FIRST = 3_000_000
 """The most functions times coefficients that are solved before the first step for the linear part's sake."""
@@ -72,12 +77,12 @@ def make_solved_step(
     joined: Solved = jax.tree.map(lambda *parts: jnp.concatenate(parts), *batches)
     tolerance = config.tolerance / 4 if config.tolerance else targets.tolerance
     weights = np.asarray(joined.weights, np.float64)
-    vectors = principal_components(np.asarray(joined.targets), weights, tolerance / 20)
-    fitted, linear = _with_outputs(model, recipe, vectors, joined, weights, for_model)
+    components = solution_components(model, corrector, joined, weights, tolerance / 20, jax.random.fold_in(key, 4))
+    fitted, linear = _with_outputs(model, recipe, components, joined, weights, for_model)
     if fitted is not model:
         logger.info(
             "the branch gives %d principal components of %d coefficients; what is linear in the input is right to %s",
-            len(vectors),
+            len(components[0]),
             model.size,
             percent(linear),
         )
@@ -101,22 +106,43 @@ def _count_features(model: OperatorNetwork) -> int:
     return 0 if features is None else features.shape[1]
 
 
+def solution_components(
+    model: OperatorNetwork, corrector: Corrector, solved: Solved, weights: np.ndarray, left: float, key: PRNGKeyArray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Principal components of solutions, and their duals where the norm of solutions is not that of coefficients."""
+    rows = np.asarray(solved.targets, np.float64)
+    if model.problem.chart is None:
+        return principal_components(rows, weights, left), None
+    alike = () if model.translation is None else (model.problem.domain.names[model.translation.place],)
+    with double_precision():
+        inputs = jax.jit(lambda key: model.problem.sample(key, SHAPES))(key)
+        metric = Metric.of(corrector.discretisation, inputs, corrector.nodes, alike)
+    assert metric is not None
+    flat = principal_components(metric.flatten(rows), weights, left)
+    return metric.restore(flat), metric.dual(flat)
+
+
 def _with_outputs(
     model: OperatorNetwork,
     recipe: Recipe,
-    vectors: np.ndarray,
+    components: tuple[np.ndarray, np.ndarray | None],
     solved: Solved,
     weights: np.ndarray,
     key: PRNGKeyArray,
 ) -> tuple[Any, float]:
     """The model with components as the outputs of its branch, which corrects an affine map; and the error of that."""
-    targets = np.asarray(solved.targets, np.float64) @ vectors.T
+    vectors, duals = components
+    targets = np.asarray(solved.targets, np.float64) @ (vectors if duals is None else duals).T
     features = model.branch.features(solved.prepared)
     if features is None:
         return model, math.inf
     linear = fit_linear(np.asarray(features, np.float64), targets, weights)
     # Directions in which nothing is left are as small as the smallest that matters.
     scales = recipe.train.targets.amplitude * np.maximum(linear.left, 1e-3 * np.max(linear.left))
-    components = PrincipalComponents(Fixed(jnp.asarray(vectors, float)), Fixed(jnp.asarray(scales, float)))
+    outputs = PrincipalComponents(
+        Fixed(jnp.asarray(vectors, float)),
+        Fixed(jnp.asarray(scales, float)),
+        None if duals is None else Fixed(jnp.asarray(duals, float)),
+    )
     affine = (linear.matrix / scales, linear.offset / scales)
-    return with_components(model, recipe.model, components, affine, key), linear.error
+    return with_components(model, recipe.model, outputs, affine, key), linear.error
