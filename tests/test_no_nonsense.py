@@ -15,7 +15,7 @@ from seponet.cli.export import export_command
 from seponet.cli.files import grid_points, read_input, write_fields
 from seponet.cli.parser import parse
 from seponet.functions import Scalar
-from seponet.operator import operator as operators
+from seponet.operator import evaluators
 from seponet.operator.operator import Operator
 from seponet.problems import Heat
 from seponet.runs.problems import make_problem
@@ -120,7 +120,7 @@ def test_grids_and_derivatives_that_can_not_be_are_refused(decay):
 
 
 def test_the_programs_of_grids_that_are_not_used_any_more_are_dropped(decay, monkeypatch):
-    monkeypatch.setattr(operators, "KEPT", 2)
+    monkeypatch.setattr(evaluators, "KEPT", 2)
     client, counts = jax.devices()[0].client, []
     for i in range(9):
         decay.predict(1.0, t=np.linspace(0, 1, 20 + i))
