@@ -10,8 +10,8 @@ from jaxtyping import Array
 
 from .._numbers import real
 from .._precision import is_double
+from ..calculus.model import Model
 from ..equations.symbols import Symbol
-from ..nn.model import OperatorNetwork
 from .evaluator import Inputs, forget_programs
 from .points import AnyEvaluator, make_evaluator
 from .request import check_size
@@ -25,11 +25,11 @@ class Evaluators:
 
     **Arguments:**
 
-    - `model`: the operator's network.
+    - `model`: the operator's network, or a discretisation.
     - `coefficients`: the compiled map from inputs to its coefficients.
     """
 
-    def __init__(self, model: OperatorNetwork, coefficients: Callable[[Inputs], Array]) -> None:
+    def __init__(self, model: Model, coefficients: Callable[[Inputs], Array]) -> None:
         self.model, self.coefficients = model, coefficients
         self._kept: OrderedDict[Any, AnyEvaluator] = OrderedDict()
         self._dropped = 0

@@ -165,7 +165,7 @@ class Operator:
 
     def check_error(self) -> None:
         """A `ValueError` with the reason if `error` can't say anything about this operator."""
-        self._estimator.base()
+        self._estimator.base  # noqa: B018 it raises
 
     def calibrate(self, functions: int = FUNCTIONS) -> "Operator":
         """The same operator with calibrated error estimates: what `train` does at its end.
@@ -397,11 +397,11 @@ class Operator:
     ) -> tuple[xr.Dataset, Array]:
         """Estimates, and the coefficients that were computed for them."""
         level = self._estimator.choose_level(level)
-        found, coefficients = self._estimator.estimate(inputs, count or 1, level, memory, finer)
-        note = self._estimator.note(found, inputs)
+        estimated = self._estimator.estimate(inputs, count or 1, level, memory, finer)
+        note = self._estimator.note(estimated)
         if note:
             logger.warning("%s", note)
-        return label_errors(found, count, {"level": level, "note": note}), coefficients
+        return label_errors(estimated.found, count, {"level": level, "note": note}), estimated.coefficients
 
     def _points(self, coordinates: Mapping[str, Any]) -> Mapping[str, Any]:
         """The problem's grid where nothing else is asked for."""
