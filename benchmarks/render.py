@@ -13,6 +13,7 @@ from results import RESULTS
 from tables import seconds
 from zoo_tables import trained_table
 
+from seponet.problems import PROBLEMS
 from seponet.problems.published import FIGURES, NAVIER_STOKES_LONG
 
 README = Path(__file__).parent.parent / "README.md"
@@ -98,25 +99,26 @@ def navier_stokes() -> list[str]:
     ]
 
 
-def prediction() -> list[str]:
-    """What a new function costs, and what a Gauss-Newton step adds."""
-    results = every("prediction")
+def trust() -> list[str]:
+    """What a new function costs: predicted, with its error, corrected, and by a solver."""
+    results = [json.loads(path.read_text()) for path in sorted((RESULTS / "trust").glob("*.json"))]
+    results = [r for r in results if r["status"] == "measured" and r["cell"]["problem"] in PROBLEMS]
     if not results:
         return []
     lines = [
         "",
-        "A new function: predicted by the network, and after `operator.refine(u, steps=1)`, one Gauss-Newton step on",
-        "its coefficients (no reference solution is used):",
+        "A new function, in processor time: predicted by the network in a batch; with its error; corrected to the",
+        "network's own mean error (`operator.solve`, without a reference solution); and by the problem's solver at the",
+        "coarsest resolution that is as accurate:",
         "",
-        "| problem (functions) | recipe | network | one step | two steps | prediction | refinement of one | solver |",
-        "|---|---|---|---|---|---|---|---|",
+        "| problem | network | prediction | with its error | corrected | solver |",
+        "|---|---|---|---|---|---|",
     ]
     for result in results:
-        errors = [result[f"error_{key}"]["relative_l2_mean"] for key in ("network", "refined_1", "refined_2")]
-        times = [seconds(result[key]) for key in ("predict_seconds", "refine_seconds_one", "solver_seconds")]
-        name = f"{_name(result['problem'])} ({result['functions']})"
-        shown = [name, f"`{result['recipe']}`", *map(_percent, errors), *times]
-        lines.append(f"| {' | '.join(shown)} |")
+        row = result["result"]["in"]
+        names = ("predict", "predict_with_error", "correct", "tailored")
+        times = [seconds(1e-3 * row["costs"][name]) for name in names]
+        lines.append(f"| {_name(result['cell']['problem'])} | {_percent(row['error'])} | {' | '.join(times)} |")
     return lines
 
 
@@ -182,7 +184,7 @@ def rendered() -> str:
     text = README.read_text()
     head, rest = text.split(BEGIN)
     tail = rest.split(END)[1]
-    body = "\n".join([*accuracy(), *navier_stokes(), *prediction(), *step(), *zoo()])
+    body = "\n".join([*accuracy(), *navier_stokes(), *trust(), *step(), *zoo()])
     return f"{head}{BEGIN}\n{body}\n{END}{tail}"
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64
 
-from .._precision import double_precision, in_precision_of
+from .._precision import double_precision, in_precision_of, to_double
 from .._text import percent
 from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, band_along, bandwidths, resolving_nodes
@@ -22,7 +22,6 @@ from ..functions import Functions
 from ..nn.model import OperatorNetwork
 from .climb import climb, distances_from
 from .estimate import Calibration, Ratios, preconditioned_residual
-from .gauss_newton import to_double
 from .input_range import input_ranges
 from .ladder import GROWTH, Ladder, is_possible, resized
 from .nodes import rounded

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float64
 
-from .._precision import double_precision, in_precision_of
+from .._precision import double_precision, in_precision_of, to_double
 from .._text import percent
 from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
@@ -30,7 +30,6 @@ from .calibrate import (
     start_of,
 )
 from .estimate import LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
-from .gauss_newton import to_double
 from .input_range import Compared, compare, score_of
 from .ladder import GROWTH, STRICT, THIRTY_FOLD, Ladder, no_branch, padded, resized
 from .nodes import rounded

@@ -7,7 +7,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import xarray as xr
 from jaxtyping import Array
 
@@ -26,7 +25,6 @@ from .facts import describe_operator, operator_html
 from .inputs import read_inputs
 from .picture import draw_operator
 from .points import AnyEvaluator
-from .refinement import Refined, Refinement
 from .request import requested_symbols, sensors_of
 from .residuals import Residuals
 from .rollout import roll_out
@@ -278,52 +276,6 @@ class Operator:
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
             return self._residuals(inputs, count, nodes, memory)
-
-    def refine(
-        self,
-        u: Any = None,
-        steps: int = 1,
-        *,
-        nodes: Mapping[str, int] | None = None,
-        residual: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        method: str | None = None,
-        memory: int = MEMORY,
-    ) -> Refined:
-        """Newton's method on the coefficients of each function, from the network's down to the floor of the basis.
-
-        No function gets worse: each is judged on a grid that is half again as fine as its basis functions and inputs
-        need (by what another Newton step would change, or by its strong residual), and where the refined one is not
-        better there, the network's is kept, which is logged.
-
-        **Arguments:**
-
-        - `u`: the inputs.
-        - `steps`: the number of Newton steps; one for a linear problem or a well-trained operator.
-        - `nodes`: the number of quadrature nodes along each axis; by default enough for the basis functions and for
-            the inputs.
-        - `residual`: what is made small: "tested", integrals of the residual times test functions (Petrov-Galerkin;
-            more accurate, for classical bases with a Tucker decoder), or "strong", its mean square (Gauss-Newton; for
-            any model). By default tested where the model allows it, and strong if `weights` or a `method` are given.
-        - `weights`: for strong residuals, by name (see `term_names`), those of the mean squares that are summed; 1 for
-            terms left out.
-        - `method`: for strong residuals, how a step is computed: "iterative", by conjugate gradients (the default for
-            models that were trained with whitening), or "direct", by a factorisation, which takes longer, the more so
-            the larger the basis, and does not mind a badly conditioned one.
-        - `memory`: the working memory in bytes, approximately.
-        """
-        refinement = Refinement(steps, nodes, residual, weights or {}, method, memory)
-        with in_precision_of(self.model):
-            inputs, count = self.read_inputs(u)
-            coefficients, before, after = refinement(self.model, inputs, self._coefficients(inputs))
-            return Refined(
-                self,
-                inputs,
-                count,
-                jnp.asarray(coefficients),
-                self._residuals.label(before, count),
-                self._residuals.label(after, count),
-            )
 
     def basis(self, points: int = 201) -> dict[str, xr.DataArray]:
         """The basis functions on a uniform grid.

@@ -12,7 +12,7 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, Float64, Int
 
 from .._numbers import is_real
-from .._precision import double_precision, in_precision_of
+from .._precision import double_precision, in_precision_of, to_double
 from .._text import percent
 from ..discretise.bandwidth import Bandwidth
 from ..discretise.level import Level
@@ -20,7 +20,6 @@ from ..functions import Functions
 from .calibrate import network_coefficients
 from .climb import climb, part
 from .error import ErrorEstimator, functions_in_words
-from .gauss_newton import to_double
 from .ladder import Ladder
 from .nodes import TOLERANCE
 from .points import AnyEvaluator
