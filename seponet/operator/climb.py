@@ -28,6 +28,10 @@ LEVELS = 5
 UNKNOWN, SLOWEST = 2.0, 0.9
 """What a difference is multiplied by if no rate is known; and the rate above which differences say nothing."""
 
+SMALL = 0.05
+"""The part of the tolerance below which the rate of differences is that of rounding and iterations; no larger one than
+`SLOWEST` is believed then."""
+
 
 @dataclass(frozen=True)
 class Climbed:
@@ -78,7 +82,8 @@ def climb(
         if below is not None:
             apart = np.where(here.solved.converged & below.solved.converged, _apart(below, here, guess, own), np.inf)
             rates = np.fmax(_ratio(apart, differences[active]), _tails(ladder, level, below, here))
-            announced = _factors(rates) * apart + np.where(here.solved.converged, here.solved.change, np.inf)
+            left = np.where(here.solved.converged, here.solved.change, np.inf)
+            announced = _factors(np.where(apart <= SMALL * rtol, np.fmin(rates, SLOWEST), rates)) * apart + left
             differences[active], errors[active], steps[active] = apart, announced, level
             reached = announced <= rtol
             parts.append((active[reached], part(here, reached)))
@@ -148,7 +153,7 @@ def _factors(rates: Float64[np.ndarray, " functions"]) -> Float64[np.ndarray, " 
     """The error of the finer of two levels, relative to their difference, at most."""
     rates = np.maximum(rates, 0.5)
     with np.errstate(all="ignore"):
-        factors = np.where(rates < SLOWEST, rates / (1 - np.minimum(rates, SLOWEST)), np.inf)
+        factors = np.where(rates <= SLOWEST, rates / (1 - np.minimum(rates, SLOWEST)), np.inf)
     return np.where(np.isnan(rates), UNKNOWN, factors)
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,7 +13,6 @@ import xarray as xr
 from jaxtyping import Array, Float64
 
 from .._precision import double_precision, in_precision_of, to_double
-from .._text import percent
 from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
 from ..discretise.discretisation import Discretisation
@@ -29,6 +28,7 @@ from .calibrate import (
     network_coefficients,
     start_of,
 )
+from .error_labels import functions_in_words
 from .estimate import LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
 from .input_range import Compared, compare, score_of
 from .ladder import GROWTH, STRICT, THIRTY_FOLD, Ladder, no_branch, padded, resized
@@ -243,37 +243,6 @@ class Estimated(NamedTuple):
     compared: Compared
 
 
-def label_errors(found: Estimate, count: int | None, attributes: Mapping[str, Any]) -> xr.Dataset:
-    """Estimates with names; without the functions' axis if `count` is None."""
-    dims = () if count is None else ("function",)
-    columns: dict[str, np.ndarray] = {
-        "error": np.asarray(found.error),
-        "upper_90": np.asarray(found.upper_90),
-        "upper_95": np.asarray(found.upper_95),
-        "score": np.asarray(found.score),
-        "inside": np.asarray(found.score) <= 1,
-    }
-    texts = {
-        "error": "estimated relative L2 error, fields together",
-        "upper_90": "the error is below it with a probability of 90%, for inputs inside",
-        "upper_95": "the error is below it with a probability of 95%, for inputs inside",
-        "score": "how far outside of the calibrated inputs; at most 1 is inside",
-        "inside": "whether the input is like those of the calibration",
-    }
-    return xr.Dataset(
-        {n: (dims, v if count is not None else v[0], {"long_name": texts[n]}) for n, v in columns.items()},
-        attrs=dict(attributes),
-    )
-
-
-def with_errors(predicted: xr.DataArray | xr.Dataset, errors: xr.Dataset) -> xr.DataArray | xr.Dataset:
-    """A prediction with the estimates of its functions as coordinates."""
-    coordinates = {name: errors[name] for name in ("error", "upper_95", "inside")}
-    labelled = predicted.assign_coords(coordinates)
-    labelled.attrs |= {"error_level": errors.attrs["level"], "error_note": errors.attrs["note"]}
-    return labelled
-
-
 def error_field(estimator: ErrorEstimator, evaluator: AnyEvaluator, inputs: Inputs, count: int | None) -> xr.Dataset:
     """Prediction minus solution on the grid of an evaluator, as far as a Newton step in the larger basis tells."""
     with in_precision_of(estimator.model):
@@ -290,25 +259,8 @@ def error_field(estimator: ErrorEstimator, evaluator: AnyEvaluator, inputs: Inpu
     return labelled.assign_attrs(long_name="estimated error: prediction minus solution")
 
 
-def describe_calibration(calibration: Calibration) -> str:
-    """What a calibration has found, in one line."""
-    ratios = calibration.ratios(calibration.level)
-    return (
-        f"errors are estimated at the level {calibration.level!r}, calibrated on {len(calibration.truths)} of "
-        f"{calibration.functions} fresh functions (mean error {percent(calibration.error)}): "
-        f"90% of the errors are below {ratios.upper_90 / ratios.median:.2g} times the estimate, 95% below "
-        f"{ratios.upper_95 / ratios.median:.2g} times"
-    )
-
-
 @eqx.filter_jit
 def _residuals(
     model: OperatorNetwork, calibration: Calibration, inputs: Inputs, coefficients: Array, nodes: Nodes | None
 ) -> Array:
     return preconditioned_residual(model, calibration, inputs, coefficients, nodes)
-
-
-def functions_in_words(rows: Sequence[int]) -> str:
-    """Some numbers of functions, for a message."""
-    shown = ", ".join(str(row) for row in rows[:8])
-    return f"{shown}, ..." if len(rows) > 8 else shown

@@ -18,7 +18,8 @@ from ..functions import Functions
 from ..nn.model import OperatorNetwork
 from .basis_functions import tabulate_basis
 from .calibrate import FUNCTIONS, calibrate
-from .error import ErrorEstimator, error_field, label_errors, with_errors
+from .error import ErrorEstimator, error_field
+from .error_labels import label_errors, with_errors
 from .estimate import Calibration
 from .evaluators import Evaluators
 from .facts import describe_operator, operator_html

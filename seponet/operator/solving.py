@@ -19,7 +19,8 @@ from ..discretise.level import Level
 from ..functions import Functions
 from .calibrate import network_coefficients
 from .climb import climb, part
-from .error import ErrorEstimator, functions_in_words
+from .error import ErrorEstimator
+from .error_labels import functions_in_words
 from .ladder import Ladder
 from .nodes import TOLERANCE
 from .points import AnyEvaluator
