@@ -232,6 +232,7 @@ def _corrections(operator: Any, inputs: Any, rtol: float) -> dict[str, Callable[
     from seponet._precision import double_precision, to_double
     from seponet.operator.calibrate import network_coefficients
     from seponet.operator.climb import climb
+    from seponet.operator.solving import UNSEEN
 
     estimator = operator._estimator
     complete = operator.read_inputs(inputs)[0]
@@ -240,7 +241,7 @@ def _corrections(operator: Any, inputs: Any, rtol: float) -> dict[str, Callable[
     def correct(zero: bool) -> None:
         with double_precision():
             functions = to_double(dict(complete))
-            needs = estimator.needs(functions, np.zeros(SOLVED, bool), min(1e-5, 0.01 * rtol))
+            needs = estimator.needs(functions, np.zeros(SOLVED, bool), UNSEEN * rtol)
             start = estimator.start(functions, coefficients)
             climb(estimator.ladder, needs, functions, 0 * start if zero else start, rtol)
 

@@ -155,7 +155,7 @@ class ErrorEstimator:
     def needs(self, inputs: Inputs, outside: np.ndarray, tolerance: float) -> list[Bandwidth]:
         """How many functions inputs need along each axis for a tolerance: as many as those that the operator was made
         for, and more if one of those `outside` does. To be called in double precision."""
-        tolerance = 10.0 ** math.floor(math.log10(tolerance))
+        tolerance = max(2.0 ** math.floor(math.log2(tolerance)), 1e-8)  # so that nearby ones share what is kept
         if tolerance not in self._needs:
             sample, _ = self.ladder.sample
             self._needs[tolerance] = [rounded(need) for need in bandwidths(sample, tolerance)]

@@ -34,7 +34,7 @@ STRICT, THIRTY_FOLD = 1e-3, 1 / 30
 """The part of a preconditioned residual that iterations may leave: where the average Jacobian is a poor one, as for
 transport, a per cent of the residual can hide a tenth of the error; where it is a good one, residuals are errors."""
 
-SINGLE = 1e-3
+SINGLE = 3e-4
 """From this tolerance on, float32 is enough."""
 
 MANY = 4

@@ -37,8 +37,8 @@ need not fall to less than the second number."""
 FALLING = 0.5
 """The part of the residual that a step may leave, at most."""
 
-FEW, MANY = 4, 32
-"""Functions that are solved together: one program for a few of them, and one for more."""
+BATCHES = (1, 4, 16)
+"""How many functions are solved together: the least of these that holds them, and several of the largest."""
 
 MEMORY = 1 << 28
 """Bytes for the directions of GMRES and values on the grid, about."""
@@ -71,7 +71,7 @@ class LevelSolver:
             self.preconditioner = self._cast(preconditioner)
         item, points = (4 if single else 8), math.prod(n for _, n in nodes)
         held = item * ((ITERATIONS + 10) * discretisation.size + 40 * points)
-        self.batch = int(np.clip(MEMORY // held, FEW, MANY))
+        self.batches = [batch for batch in BATCHES if batch * held <= MEMORY] or [1]
         self._program = OwnProgram(partial(_correct, discretisation, nodes, forcing))
 
     def __call__(
@@ -86,7 +86,7 @@ class LevelSolver:
             is infinite where they have not converged.
         """
         total, parts = len(start), []
-        size = FEW if total <= FEW else self.batch
+        size = next((batch for batch in self.batches if batch >= total), self.batches[-1])
         with double_precision():
             for first in range(0, total, size):
                 rows = np.minimum(np.arange(first, first + size), total - 1)

@@ -22,7 +22,6 @@ from .climb import climb, part
 from .error import ErrorEstimator
 from .error_labels import functions_in_words
 from .ladder import Ladder
-from .nodes import TOLERANCE
 from .points import AnyEvaluator
 
 logger = logging.getLogger(__name__)
@@ -33,6 +32,9 @@ basis, confirmed by the next larger one; Newton's method in still larger ones; a
 
 DOUBLE = 1e-5
 """Below this tolerance, answers are in float64."""
+
+UNSEEN = 0.01
+"""The part of the tolerance that quadrature may miss of an input: lifts are differentiated."""
 
 MARGIN = 3.0
 """By how much the calibrated error of an input outside, times its score, has to be below the tolerance."""
@@ -118,7 +120,7 @@ def solve_to(
     ladder = estimator.ladder
     with double_precision():
         functions = to_double({name: f[rest] for name, f in inputs.items()})
-        needs = estimator.needs(functions, accepted.outside[rest], min(TOLERANCE, 0.01 * rtol))
+        needs = estimator.needs(functions, accepted.outside[rest], UNSEEN * rtol)
         start = estimator.start(functions, coefficients[rest])
         prepared = (time.perf_counter() - began) / len(rest)
         climbed = climb(ladder, needs, functions, start, rtol)
