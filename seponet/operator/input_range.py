@@ -110,7 +110,7 @@ def input_ranges(
     return tuple(_range(name, np.asarray(seen[name]), np.asarray(others[name])) for name, _ in model.sensors)
 
 
-Compared = tuple[tuple[Float[Array | np.ndarray, " functions"], Float[Array | np.ndarray, "functions features"]], ...]
+Compared = tuple[tuple[Float[Array | np.ndarray, " functions"], Float[Array | np.ndarray, "functions _"]], ...]
 """For each input how far outside the functions lie, and the features that say so."""
 
 
