@@ -41,7 +41,7 @@ class Star(Problem):
 
 class Burgers(Problem):
     domain = Domain(t=(0, 1), x=Periodic(0, 1))
-    inputs = {"u": SpectralField(domain["x"], sigma=2.0, tau=3.0, gamma=3.0, modes=3)}
+    inputs = {"u": SpectralField(domain["x"], sigma=20.0, tau=3.0, gamma=3.0, modes=3)}
     conditions = [Value({"t": 0}, equals="u")]
 
     def equation(self, s, s_t, s_x, s_xx):
@@ -51,7 +51,7 @@ class Burgers(Problem):
 def make(problem: Problem, rank: dict[str, int], **changes: Any) -> Operator:
     """An operator that has learned nothing: its answer is the lift."""
     config: dict[str, Any] = {"decoder": "tucker", "trunk": "classical", "rank": rank, "exact": "all", "sensors": 16}
-    return Operator(zoo.small(problem, zero_last=True, **(config | changes)))
+    return Operator(zoo.small(problem, **(config | {"zero_last": True} | changes)))
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_models_that_commute_with_translations_have_estimates_that_do_not_see_th
     found, again = operator.error({"u": values}), operator.error({"u": moved})
     np.testing.assert_allclose(found.error, again.error, rtol=1e-4)
     assert np.all(found.error > 0.01)
-    t, x = np.linspace(0, 1, 21), np.arange(32) / 32
-    truth = operator.solve({"u": values}, 1e-3, t=t, x=x).to_numpy()
-    apart = operator.predict({"u": values}, t=t, x=x).to_numpy() - truth
-    lengths = np.linalg.norm(apart.reshape(2, -1), axis=1) / np.linalg.norm(truth.reshape(2, -1), axis=1)
-    np.testing.assert_allclose(found.error, lengths, rtol=0.25)
+    t, x = np.linspace(0, 1, 11), np.arange(32) / 32
+    solved, elsewhere = (operator.solve({"u": u}, 1e-3, t=t, x=x) for u in (values, moved))
+    assert solved.attrs["reached"] == elsewhere.attrs["reached"] == 2
+    # Five of sixteen sensors are ten of these points.
+    np.testing.assert_allclose(np.roll(solved, 10, axis=2), elsewhere, atol=2e-3 * float(abs(solved).max()))
