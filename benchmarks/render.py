@@ -15,6 +15,7 @@ from results import RESULTS
 from tables import seconds
 from zoo_tables import trained_table
 
+from seponet.problems import PROBLEMS
 from seponet.problems.published import FIGURES, NAVIER_STOKES_LONG
 
 ROOT = Path(__file__).parent.parent
@@ -109,27 +110,28 @@ def navier_stokes() -> list[str]:
     ]
 
 
-def prediction() -> list[str]:
-    """What a new function costs, and what a Gauss-Newton step adds."""
-    results = every("prediction")
+def trust() -> list[str]:
+    """What a new function costs: predicted, with its error, corrected, and by a solver."""
+    results = [json.loads(path.read_text()) for path in sorted((RESULTS / "trust").glob("*.json"))]
+    results = [r for r in results if r["status"] == "measured" and r["cell"]["problem"] in PROBLEMS]
     if not results:
         return []
     lines = [
         "",
         "## What a new function costs",
         "",
-        "A new function: predicted by the network, and after `operator.refine(u, steps=1)`, one Gauss-Newton step on",
-        "its coefficients (no reference solution is used):",
+        "A new function, in processor time: predicted by the network in a batch; with its error; corrected to the",
+        "network's own mean error (`operator.solve`, without a reference solution); and by the problem's solver at the",
+        "coarsest resolution that is as accurate:",
         "",
-        "| problem (functions) | recipe | network | one step | two steps | prediction | refinement of one | solver |",
-        "|---|---|---|---|---|---|---|---|",
+        "| problem | network | prediction | with its error | corrected | solver |",
+        "|---|---|---|---|---|---|",
     ]
     for result in results:
-        errors = [result[f"error_{key}"]["relative_l2_mean"] for key in ("network", "refined_1", "refined_2")]
-        times = [seconds(result[key]) for key in ("predict_seconds", "refine_seconds_one", "solver_seconds")]
-        name = f"{_name(result['problem'])} ({result['functions']})"
-        shown = [name, f"`{result['recipe']}`", *map(_percent, errors), *times]
-        lines.append(f"| {' | '.join(shown)} |")
+        row = result["result"]["in"]
+        names = ("predict", "predict_with_error", "correct", "tailored")
+        times = [seconds(1e-3 * row["costs"][name]) for name in names]
+        lines.append(f"| {_name(result['cell']['problem'])} | {_percent(row['error'])} | {' | '.join(times)} |")
     return lines
 
 
@@ -199,7 +201,7 @@ def rendered() -> dict[Path, str]:
     """What each document should say."""
     parts = {
         README: accuracy(short=True),
-        PAGE: [*accuracy(), *navier_stokes(), *prediction(), *step(), *zoo()],
+        PAGE: [*accuracy(), *navier_stokes(), *trust(), *step(), *zoo()],
         GEOMETRY: domains_table(stored, _percent),
     }
     return {path: between_markers(path, lines) for path, lines in parts.items()}

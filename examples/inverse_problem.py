@@ -28,7 +28,7 @@ truth = space.sample(jax.random.key(1), 1)
 random = np.random.default_rng(0)
 axes = operator.problem.domain.axes
 places: dict[str, Any] = {name: random.uniform(axis.lower, axis.upper, POINTS) for name, axis in axes}
-exact = np.asarray(operator.refine(truth, steps=4).predict(points=True, **places))
+exact = np.asarray(operator.solve(truth, rtol=1e-4, points=True, **places))
 measured = jnp.asarray(exact + NOISE * random.standard_normal(exact.shape))
 solution = operator.compile(points=True, **places)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .operator.input_range import InputRange
     from .operator.operator import Operator, load
     from .operator.points import PointEvaluator
-    from .operator.refinement import Refined
     from .runs.solve import solve
     from .runs.train import train
     from .training.config import (
@@ -64,7 +63,6 @@ __all__ = [
     "Problem",
     "Ratios",
     "Recipe",
-    "Refined",
     "Residual",
     "Robin",
     "RolloutConfig",
@@ -110,7 +108,6 @@ __getattr__, __dir__ = attach(
         "operator.input_range": ["InputRange"],
         "operator.operator": ["Operator", "load"],
         "operator.points": ["PointEvaluator"],
-        "operator.refinement": ["Refined"],
         "runs.solve": ["solve"],
         "runs.train": ["train"],
         "training.config": [

@@ -19,6 +19,11 @@ def double_precision() -> Iterator[None]:
         yield
 
 
+def to_double(tree: PyTree) -> Any:
+    """The same in float64, integers left as they are. To be called in double precision."""
+    return jax.tree.map(lambda leaf: leaf.astype(float) if eqx.is_inexact_array(leaf) else leaf, tree)
+
+
 def is_double(model: PyTree) -> bool:
     """Whether any array of a model is in float64."""
     return any(leaf.dtype == "float64" for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array)))

@@ -240,7 +240,7 @@ def test_marks_of_entries():
     assert tables.theirs(None, tables.size) == "out of memory"
 
 
-@pytest.mark.parametrize("name", ["scaling", "peers", "ablations", "complexity", "inference"])
+@pytest.mark.parametrize("name", ["scaling", "peers", "ablations", "complexity", "inference", "trust"])
 def test_tables_say_what_the_results_say(name, tmp_path, monkeypatch):
     import importlib
 
@@ -249,12 +249,23 @@ def test_tables_say_what_the_results_say(name, tmp_path, monkeypatch):
     written = FOLDER / "tables" / f"{name}.md"
     before = written.read_text()
     monkeypatch.setattr(tables, "TABLES", tmp_path)
+    said = ""
     if name == "scaling":
         import scaling_figures
 
         monkeypatch.setattr(scaling_figures, "FIGURES", tmp_path)
+    if name == "trust":
+        import trust
+        import trust_tables
+
+        said = trust_tables.PAGE.read_text()
+        (tmp_path / "page.md").write_text(said)
+        monkeypatch.setattr(trust, "FIGURE", tmp_path / "trust.png")
+        monkeypatch.setattr(trust_tables, "PAGE", tmp_path / "page.md")
     importlib.import_module(name).render()
     assert (tmp_path / f"{name}.md").read_text() == before
+    if name == "trust":
+        assert (tmp_path / "page.md").read_text() == said
 
 
 def test_figures_are_small():

@@ -18,7 +18,7 @@ from seponet.discretise import solve_functions
 from seponet.evaluation.break_even import break_even, describe_break_even, solver_costs
 from seponet.evaluation.testset import load_testset
 from seponet.functions import Functions, Scalar, SpectralField
-from seponet.operator import ladder, solving
+from seponet.operator import climb
 from seponet.operator.estimate import LEVELS, Ratios, estimate
 from seponet.problems import NavierStokes
 
@@ -250,7 +250,8 @@ def test_solve_claims_what_holds(burgers):
 
 
 def test_solve_gives_up_honestly(burgers, monkeypatch, caplog):
-    monkeypatch.setattr(solving, "Ladder", lambda base, needs: ladder.Ladder(base, needs, largest=300))
+    monkeypatch.setattr(burgers._estimator.ladder, "largest", 300)
+    monkeypatch.setattr(burgers._estimator.ladder, "_levels", {})
     inputs = {"u": scaled(some(burgers, 2)["u"], 6.0)}
     solved = burgers.solve(inputs, rtol=1e-6, t=T, x=X)
     assert set(solved.done.to_numpy()) == {"not reached"}
@@ -263,8 +264,8 @@ def test_solve_gives_up_honestly(burgers, monkeypatch, caplog):
 
 
 def test_differences_that_fall_slowly_count_more():
-    factors = ladder._factors(np.array([1.0, 1.0, 1.0, 1.0, np.inf]), np.array([np.inf, 4.0, 1.25, 1.0, 1.0]))
-    np.testing.assert_allclose(factors, [ladder.UNKNOWN, 1.0, 4.0, np.inf, ladder.UNKNOWN])
+    rates = climb._ratio(np.array([1.0, 1.0, 1.0, 1.0, np.inf]), np.array([np.inf, 4.0, 1.25, 1.0, 1.0]))
+    np.testing.assert_allclose(climb._factors(rates), [climb.UNKNOWN, 1.0, 4.0, np.inf, climb.UNKNOWN])
 
 
 def test_ratios_are_conformal():

@@ -27,14 +27,13 @@ from results import RESULTS, machine, store
 from geometry.domains import PROBLEMS
 from geometry.fem import Reference, case, solve
 from seponet import Points
-from seponet._precision import double_precision
+from seponet._precision import double_precision, to_double
 from seponet.calculus.evaluate import evaluate
 from seponet.calculus.model import FixedCoefficients
 from seponet.discretise.level import Level
 from seponet.discretise.resolution import resolve
 from seponet.equations.symbols import Symbol
 from seponet.operator.calibrate import network_coefficients
-from seponet.operator.gauss_newton import to_double
 from seponet.operator.placement import invert
 from seponet.operator.solving import solve_to
 from seponet.runs.config import RunConfig

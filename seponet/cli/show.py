@@ -12,7 +12,7 @@ from ..equations.describe import equation_of
 from ..equations.problem import Problem
 from ..evaluation.break_even import describe_break_even
 from ..operator.description import count_parameters
-from ..operator.error import describe_calibration
+from ..operator.error_labels import describe_calibration
 from ..operator.operator import load
 from ..operator.saving import load_calibration, read_description
 from ..problems import PROBLEMS

@@ -1,5 +1,6 @@
 """The bandwidth of inputs: how many functions of one variable they need along each axis, and so how many nodes."""
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -96,13 +97,15 @@ def _remainders(functions: Functions, axis: str) -> Float64[np.ndarray, " functi
         shape = [-1 if j == i + 1 else 1 for j in range(values.ndim)]
         values = values * np.sqrt(rules[other][1]).reshape(shape)
     values = values.reshape(len(values), -1, values.shape[-1])
-    coefficients = values @ _projection(domain.axis(axis), rules[axis])
+    coefficients = values @ _projection(domain.axis(axis))
     total = np.sum(values**2 @ rules[axis][1], axis=1)
     kept = np.cumsum(np.sum(coefficients**2, axis=1), axis=1)
     return np.max(np.sqrt(np.maximum(total[:, None] - kept, 0.0) / np.maximum(total[:, None], 1e-300)), axis=0)
 
 
-def _projection(axis: Interval, rule: tuple[np.ndarray, np.ndarray]) -> Float64[np.ndarray, "points functions"]:
+@functools.lru_cache(maxsize=16)
+def _projection(axis: Interval) -> Float64[np.ndarray, "points functions"]:
+    """From values at the nodes of an axis to coefficients."""
     basis = Fourier(axis, FINEST) if axis.periodic else Legendre(axis, FINEST)
-    points, weights = rule
+    points, weights = quadrature(axis, 2 * FINEST)
     return weights[:, None] * basis.table(points)[0]

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 def gmres(
     apply: Callable[[Float[Array, "functions n"]], Float[Array, "functions n"]],
     target: Float[Array, "functions n"],
-    tolerance: float,
+    tolerance: float | Float[Array, " functions"],
     most: int,
 ) -> tuple[Float[Array, "functions n"], Float[Array, " functions"]]:
     """The solution of every function, from zero, without restarts.
@@ -24,7 +24,7 @@ def gmres(
 
     - `apply`: the product with A, which acts on each function by itself.
     - `target`: the right-hand side b.
-    - `tolerance`: the part of |b| that may be left of the residual.
+    - `tolerance`: the part of |b| that may be left of the residual, of all functions or of each.
     - `most`: the largest number of iterations, and of directions that are held.
 
     **Returns:** x, and the part of |b| that is left.

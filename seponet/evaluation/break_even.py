@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._precision import double_precision, in_precision_of
+from .._precision import double_precision, in_precision_of, to_double
 from ..discretise import resolve
 from ..discretise.level import solve_level
 from ..functions import Functions
-from ..operator.gauss_newton import to_double
 from ..operator.operator import Operator
 from ..reference import relative_l2
 from .testset import TestSet

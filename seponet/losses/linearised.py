@@ -1,4 +1,4 @@
-r"""Residual operators on fixed basis functions: averaged over inputs, or of single functions.
+r"""Residual operators on fixed basis functions, averaged over inputs.
 
 With the residual r(c) of the coefficients c and J = dr/dc at c = 0 (the lift alone), the loss near the lift is
 c^T E_u[J^T J] c plus lower orders. A branch that outputs z with c = z W, W W^T = E_u[J^T J]^{-1}, sees all directions
@@ -14,9 +14,8 @@ and only averages over functions of numbers at points are needed, never a Jacobi
 
 import math
 from collections.abc import Mapping
-from functools import partial, reduce
+from functools import partial
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -67,39 +66,3 @@ def _average(
             weighted = phi * (volume * jnp.sum(by_function * slope * other, axis=0)).reshape(1, -1)
             total = total + (jnp.sum(weighted * psi, axis=1) if diagonal else matmul(weighted, psi.T))
     return total
-
-
-def normal_equations(
-    model: OperatorNetwork,
-    inputs: Mapping[str, Evaluable],
-    collocation: Collocation,
-    weights: Float[Array, " terms"],
-    coefficients: Float[Array, "functions fields *_"],
-    rows: int,
-) -> tuple[Float[Array, "functions k k"], Float[Array, "functions k"]]:
-    """J^T J and J^T r of every function at its coefficients, summed over terms and slabs of rows."""
-    functions = len(coefficients)
-    sums = jnp.zeros((functions, model.size, model.size)), jnp.zeros((functions, model.size))
-    for weight, piece in zip(weights, Assembly(model, inputs, collocation, functions).pieces, strict=True):
-        slab = partial(_products, weight=weight, coefficients=coefficients)
-        sums = jax.tree.map(jnp.add, sums, sum_over_rows(slab, piece, rows))
-    return sums
-
-
-def _products(
-    piece: Piece, weight: Float[Array, ""], coefficients: Float[Array, "functions fields *_"]
-) -> tuple[Float[Array, "functions k k"], Float[Array, "functions k"]]:
-    """J^T J and J^T r of one piece."""
-    functions = len(coefficients)
-    residual, slopes = piece.linearise(coefficients)
-    basis = piece.basis_rows(coefficients.shape[1:])
-    root = jnp.sqrt(weight * piece.volume()).reshape(-1)
-
-    def one(pair: tuple[Array, list[Array]]) -> tuple[Array, Array]:
-        # Function by function: the Jacobians of all of them would not fit.
-        r, d = pair
-        jacobian = reduce(jnp.add, [(s * root)[None] * phi for s, phi in zip(d, basis, strict=True)])
-        return matmul(jacobian, jacobian.T), matmul(jacobian, (root * r)[:, None])[:, 0]
-
-    flat = residual.reshape(functions, -1), [slope.reshape(functions, -1) for slope in slopes]
-    return jax.lax.map(one, flat)

@@ -1,1 +1,1 @@
-"""A trained operator: predict, judge, refine, continue in time, save and load."""
+"""A trained operator: predict, judge, correct, continue in time, save and load."""

@@ -10,23 +10,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64
 
-from .._precision import double_precision, in_precision_of
+from .._precision import double_precision, in_precision_of, to_double
 from .._text import percent
 from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, band_along, bandwidths, resolving_nodes
-from ..discretise.discretisation import Discretisation, prolong
-from ..discretise.newton import Solved, newton
-from ..discretise.preconditioner import make_preconditioner
+from ..discretise.discretisation import Discretisation
+from ..discretise.preconditioner import Preconditioner
 from ..discretise.resolution import resolve
-from ..discretise.test_functions import is_square, make_tests
 from ..discretise.tested import TestedResiduals
 from ..functions import Functions
 from ..nn.model import OperatorNetwork
+from .climb import climb, distances_from
 from .estimate import Calibration, Ratios, preconditioned_residual
-from .gauss_newton import to_double
 from .input_range import SAMPLE, input_ranges
-from .ladder import GROWTH, MANY, Ladder, climb, is_possible, padded, project, resized, rows_of
+from .ladder import GROWTH, Ladder, is_possible, resized
 from .nodes import rounded
+from .projection import project
 
 logger = logging.getLogger(__name__)
 
@@ -88,9 +87,9 @@ def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration
         needs = [rounded(need) for need in bandwidths(exact_inputs, BANDWIDTH)]
         nodes = estimate_nodes(larger, needs)
         start = start_of(model, base, resolving_nodes(base.ranks, needs), exact_inputs, coefficients)
-        first = prolong(base, larger, start)
-        sketch = _sketch(larger, nodes, exact_inputs, first)
-        slow = newton_step(larger, nodes, exact_inputs, first).change
+        ladder = Ladder(base, exact_inputs, start, largest=LARGEST)
+        sketch = _sketch(larger, nodes, exact_inputs, ladder.preconditioner(larger, nodes))
+        _, slow = ladder.step(larger, nodes, exact_inputs, ladder.moved(base, larger, start))
     missing = Ratios(1.0, 1.0, 1.0, 1.0, 1.0)
     with in_precision_of(model):
         dtype = coefficients.dtype
@@ -111,9 +110,10 @@ def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration
     with double_precision():
         finite = slow[np.isfinite(slow)]
         rtol = TRUTH * float(np.clip(np.median(finite) if len(finite) else 1e-2, 1e-7, 0.1))
-        climbed = climb(Ladder(base, needs, LARGEST), exact_inputs, start, rtol)
-    truths = np.hypot(climbed.moved, climbed.errors)
-    usable = np.isfinite(truths) & np.isfinite(fast) & np.isfinite(slow) & (climbed.errors <= climbed.moved)
+        climbed = climb(ladder, needs, exact_inputs, start, rtol)
+        moved = distances_from(ladder, climbed, exact_inputs, start)
+    truths = np.hypot(moved, climbed.errors)
+    usable = np.isfinite(truths) & np.isfinite(fast) & np.isfinite(slow) & (climbed.errors <= moved)
     if np.sum(usable) < FEWEST:
         raise NotCalibrated(
             f"only {int(np.sum(usable))} of {functions} functions could be solved to a part of the network's error "
@@ -185,22 +185,6 @@ def network_coefficients(model: OperatorNetwork, inputs: Mapping[str, Functions]
     return model.coefficients(model.encode(inputs))
 
 
-def newton_step(
-    larger: Discretisation,
-    nodes: Nodes,
-    inputs: Mapping[str, Functions],
-    coefficients: Float64[np.ndarray, "functions fields *_"],
-) -> Solved:
-    """One Newton step in the larger basis, whose relative length is the level "solve". To be called in double
-    precision."""
-    square, count = is_square(larger, make_tests(larger)), len(coefficients)
-    rows = padded(np.arange(count))
-    functions = {name: f[rows] for name, f in inputs.items()}
-    many = square and count >= MANY
-    solved = newton(larger, nodes, functions, coefficients[rows], tolerance=math.inf, steps=1, shared=many)
-    return rows_of(solved, np.arange(count))
-
-
 def _resolved(model: OperatorNetwork, inputs: Mapping[str, Functions]) -> Discretisation:
     """A first basis for a model whose basis functions are no classical ones: what its problem needs."""
     problem = model.problem
@@ -215,11 +199,9 @@ def _resolved(model: OperatorNetwork, inputs: Mapping[str, Functions]) -> Discre
 
 
 def _sketch(
-    larger: Discretisation, nodes: Nodes, inputs: Mapping[str, Functions], coefficients: np.ndarray
+    larger: Discretisation, nodes: Nodes, inputs: Mapping[str, Functions], preconditioner: Preconditioner
 ) -> Float64[np.ndarray, "k rows"]:
-    """S P^-1 with the averaged Jacobian P at given coefficients."""
-    c = jnp.asarray(coefficients)
-    preconditioner = make_preconditioner(larger, nodes, inputs, c)
+    """S P^-1 with the averaged Jacobian P."""
     tested = TestedResiduals(larger, nodes, {name: f[:1] for name, f in inputs.items()}, 1)
     size, rows = larger.size, min(ROWS, larger.size)
     random = np.eye(size)

@@ -2,8 +2,8 @@
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,31 +12,33 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float64
 
-from .._precision import double_precision, in_precision_of
-from .._text import percent
+from .._precision import double_precision, in_precision_of, to_double
 from ..calculus.collocation import Nodes
-from ..discretise.bandwidth import bandwidths, resolving_nodes
-from ..discretise.discretisation import Discretisation, prolong
+from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
+from ..discretise.discretisation import Discretisation
 from ..functions import Functions
 from ..nn.model import OperatorNetwork
 from .calibrate import (
     BANDWIDTH,
+    SEED,
     NotCalibrated,
     base_of,
     estimate_nodes,
     larger_of,
     network_coefficients,
-    newton_step,
     start_of,
 )
+from .error_labels import functions_in_words
 from .estimate import LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
-from .gauss_newton import to_double
-from .input_range import InputRange, score
-from .ladder import GROWTH, padded, resized
+from .input_range import Compared, compare, score_of
+from .ladder import GROWTH, STRICT, THIRTY_FOLD, Ladder, no_branch, padded, resized
 from .nodes import rounded
 from .points import AnyEvaluator, make_evaluator
 
 Inputs = Mapping[str, Functions]
+
+AVERAGED = 32
+"""Functions that Jacobians are averaged over."""
 
 
 class ErrorEstimator:
@@ -51,17 +53,18 @@ class ErrorEstimator:
         self.model, self.calibration = model, calibration
         self._arrays, static = eqx.partition((model, calibration), eqx.is_array)
 
-        @functools.partial(jax.jit, static_argnums=(2, 3))
-        def compiled(arrays: Any, inputs: Inputs, count: int, fast: bool) -> tuple[Array, Array, Array]:
+        @functools.partial(jax.jit, static_argnums=2)
+        def compiled(arrays: Any, inputs: Inputs, fast: bool) -> tuple[Array, Array | None, Compared]:
             network, reliability = eqx.combine(arrays, static)
             seen = network.encode(inputs)
-            coefficients = network.coefficients(seen)
-            size = jnp.zeros(count)
+            coefficients, size = network.coefficients(seen), None
             if fast:
                 size = preconditioned_residual(network, reliability, network.problem.complete(inputs), coefficients)
-            return coefficients, size, score(reliability.ranges, seen, count)
+            return coefficients, size, compare(reliability.ranges, seen)
 
         self._compiled = compiled
+        self._ladder: Ladder | None = None
+        self._needs: dict[float, list[Bandwidth]] = {}
 
     def choose_level(self, level: str | None) -> str:
         """The level that is asked for, or the one that was reliable; a `ValueError` if there is none."""
@@ -76,11 +79,8 @@ class ErrorEstimator:
             return "solve"
         return level or self.calibration.level
 
-    def estimate(
-        self, inputs: Inputs, count: int, level: str, memory: int, finer: bool = True
-    ) -> tuple[Estimate, Array]:
-        """The estimates of a level, as NumPy arrays; those of an operator without a calibration have no upper values
-        (NaN) and no score. And the coefficients of the predictions, which were computed on the way.
+    def estimate(self, inputs: Inputs, count: int, level: str, memory: int, finer: bool = True) -> "Estimated":
+        """The estimates of a level.
 
         `finer` looks at inputs outside once more, on a quadrature that resolves them."""
         calibration = self.calibration
@@ -88,26 +88,30 @@ class ErrorEstimator:
             if calibration is None:
                 coefficients = network_coefficients(self.model, dict(inputs))
                 nothing = np.full(count, np.nan)
-                return Estimate(self._by_newton(inputs, coefficients), nothing, nothing, nothing), coefficients
+                found = Estimate(self._by_newton(inputs, coefficients), nothing, nothing, nothing)
+                return Estimated(found, coefficients, ())
             points = math.prod(n for _, n in calibration.nodes)
             held = calibration.sketch.dtype.itemsize * (24 * points + calibration.sketch.shape[1])
             batch = int(np.clip(memory // held, 1, count))
-            parts: list[tuple[Any, ...]] = []
+            parts: list[Any] = []
             for first in range(0, count, batch):
                 rows = np.minimum(np.arange(first, first + batch), count - 1)
                 part = dict(inputs) if batch == count else {name: f[rows] for name, f in inputs.items()}
-                parts.append(self._compiled(self._arrays, part, batch, level == "fast"))
-            coefficients, sizes, outside = (
-                (jnp.concatenate(arrays)[:count] if len(parts) > 1 else arrays[0])
-                for arrays in zip(*parts, strict=True)
+                parts.append(self._compiled(self._arrays, part, level == "fast"))
+            coefficients, sizes, compared = (
+                parts[0] if len(parts) == 1 else jax.tree.map(lambda *a: jnp.concatenate(a)[:count], *parts)
             )
-            size, outside = np.asarray(sizes, np.float64), np.asarray(outside, np.float64)
+            compared = jax.tree.map(np.asarray, compared)
+            outside = score_of(compared, count)
             if level == "solve":
                 size = self._by_newton(inputs, coefficients)
-            elif finer and np.any(outside > 1):
-                size = self._again(inputs, coefficients, size, np.flatnonzero(outside > 1))
-            return scaled(calibration.ratios(level), size, outside), coefficients
+            else:
+                size = np.asarray(sizes, np.float64)
+                if finer and np.any(outside > 1):
+                    size = self.look_again(inputs, coefficients, size, np.flatnonzero(outside > 1))
+            return Estimated(scaled(calibration.ratios(level), size, outside), coefficients, compared)
 
+    @functools.cached_property
     def base(self) -> Discretisation:
         """The basis that corrections start in: the operator's own, or the one that it was calibrated with."""
         own = base_of(self.model)
@@ -120,33 +124,61 @@ class ErrorEstimator:
             )
         return resized(larger_basis(self.model, self.calibration), 1 / GROWTH)
 
+    @functools.cached_property
     def larger(self) -> Discretisation:
         """The basis that errors are looked for in."""
-        return larger_of(self.base()) if self.calibration is None else larger_basis(self.model, self.calibration)
+        return larger_of(self.base) if self.calibration is None else larger_basis(self.model, self.calibration)
+
+    @property
+    def ladder(self) -> Ladder:
+        """The bases that functions are corrected in, made when it is first asked for."""
+        if self._ladder is None:
+            base, model = self.base, self.model
+            with jax.enable_x64(False):
+                sample = model.problem.sample(jax.random.key(SEED), AVERAGED)
+            with in_precision_of(model):
+                sample = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), sample)
+                coefficients = network_coefficients(model, sample)
+            with double_precision():
+                doubled = to_double(dict(sample))
+                reliable = self.calibration is not None and self.calibration.level == "fast"
+                forcing = THIRTY_FOLD if reliable else STRICT
+                self._ladder = Ladder(base, doubled, self.start(doubled, coefficients), forcing)
+        return self._ladder
+
+    def start(self, inputs: Inputs, coefficients: Array) -> Float64[np.ndarray, "functions fields *_"]:
+        """The network's answer in the basis that corrections start in. To be called in double precision."""
+        base = self.base
+        needs = [] if base_of(self.model) else [rounded(need) for need in bandwidths(inputs, BANDWIDTH)]
+        return start_of(self.model, base, resolving_nodes(base.ranks, needs), inputs, coefficients)
+
+    def needs(self, inputs: Inputs, outside: np.ndarray, tolerance: float) -> list[Bandwidth]:
+        """How many functions inputs need along each axis for a tolerance: as many as those that the operator was made
+        for, and more if one of those `outside` does. To be called in double precision."""
+        tolerance = max(2.0 ** math.floor(math.log2(tolerance)), 1e-8)  # so that nearby ones share what is kept
+        if tolerance not in self._needs:
+            sample, _ = self.ladder.sample
+            self._needs[tolerance] = [rounded(need) for need in bandwidths(sample, tolerance)]
+        usual = self._needs[tolerance]
+        if not np.any(outside):
+            return usual
+        rows = padded(np.flatnonzero(outside))
+        own = bandwidths({name: f[rows] for name, f in inputs.items()}, tolerance)
+        return [max(pair, key=lambda need: need.functions) for pair in zip(usual, map(rounded, own), strict=True)]
 
     def correction(
         self, inputs: Inputs, coefficients: Array
-    ) -> tuple[Discretisation, Float64[np.ndarray, "functions *_"], Float64[np.ndarray, "functions *_"]]:
-        """The larger basis, and the coefficients there of the prediction and of the prediction corrected by a Newton
-        step."""
-        larger = self.larger()
+    ) -> tuple[Discretisation, Float64[np.ndarray, "functions *_"], Float64[np.ndarray, " functions"]]:
+        """The larger basis, the coefficients there of the prediction corrected by a Newton step, and how far that was,
+        relative to the solution."""
+        larger = self.larger
         with double_precision():
             doubled = to_double(dict(inputs))
-            first, nodes = self._first(larger, doubled, coefficients)
-            return larger, first, newton_step(larger, nodes, doubled, first).coefficients
+            first = self.ladder.moved(self.base, larger, self.start(doubled, coefficients))
+            return larger, *self.ladder.step(larger, self._nodes(larger, doubled), doubled, first)
 
     def _by_newton(self, inputs: Inputs, coefficients: Array) -> Float64[np.ndarray, " functions"]:
-        larger = self.larger()
-        with double_precision():
-            doubled = to_double(dict(inputs))
-            first, nodes = self._first(larger, doubled, coefficients)
-            return newton_step(larger, nodes, doubled, first).change
-
-    def _first(self, larger: Discretisation, inputs: Inputs, coefficients: Array) -> tuple[np.ndarray, Nodes]:
-        base = self.base()
-        needs = [rounded(need) for need in bandwidths(inputs, BANDWIDTH)]
-        start = start_of(self.model, base, resolving_nodes(base.ranks, needs), inputs, coefficients)
-        return prolong(base, larger, start), self._nodes(larger, inputs)
+        return self.correction(inputs, coefficients)[2]
 
     def _nodes(self, larger: Discretisation, inputs: Inputs) -> Nodes:
         """Quadrature that sees these inputs, and those of the calibration."""
@@ -157,7 +189,7 @@ class ErrorEstimator:
             return nodes
         return tuple((name, max(n, m)) for (name, n), (_, m) in zip(nodes, self.calibration.nodes, strict=True))
 
-    def _again(
+    def look_again(
         self, inputs: Inputs, coefficients: Array, size: Float64[np.ndarray, " functions"], outside: np.ndarray
     ) -> Float64[np.ndarray, " functions"]:
         """The sizes, those of functions outside on a finer quadrature if they need one: an aliased residual is too
@@ -173,64 +205,42 @@ class ErrorEstimator:
         size[rows] = finer
         return size
 
-    def note(self, found: Estimate, inputs: Inputs) -> str:
+    def note(self, estimated: "Estimated") -> str:
         """What a user should know about estimates, in words; empty if there is nothing to say."""
         if self.calibration is None:
             return (
                 "this operator is not calibrated: the estimates are one Newton step's in a larger basis, and how far "
                 "they are from the truth is not known"
             )
-        outside = np.flatnonzero(np.asarray(found.score) > 1)
+        scores = np.asarray(estimated.found.score)
+        outside = np.flatnonzero(scores > 1)
         if not len(outside):
             return ""
-        with in_precision_of(self.model):
-            part = {name: f[padded(outside)] for name, f in inputs.items()}
-            ranges, count = self.calibration.ranges, len(outside)
-            compared = _compared(self.model, ranges, part)
-        by_input = [
-            (np.asarray(scores)[:count], of.explain(np.asarray(features)[:count]))
-            for of, (scores, features) in zip(ranges, compared, strict=True)
-        ]
-        worst = np.argmax([scores for scores, _ in by_input], axis=0)
+        worst = np.argmax([of_input[outside] for of_input, _ in estimated.compared], axis=0)
         by_text: dict[str, list[int]] = {}
-        for i, row in enumerate(outside.tolist()):
-            by_text.setdefault(by_input[worst[i]][1][i], []).append(row)
+        for number, (ranges, (_, features)) in enumerate(zip(self.calibration.ranges, estimated.compared, strict=True)):
+            rows = outside[worst == number]
+            for row, text in zip(rows.tolist(), ranges.explain(np.asarray(features)[rows]), strict=True):
+                by_text.setdefault(text, []).append(row)
         told = [f"{text} (function {functions_in_words(rows)})" for text, rows in by_text.items()]
         return (
-            f"{len(outside)} of {len(found.score)} inputs lie outside of what the error estimates were calibrated on, "
+            f"{len(outside)} of {len(scores)} inputs lie outside of what the error estimates were calibrated on, "
             f"so the upper values are no promise for them: {'; '.join(told)}"
         )
 
 
-def label_errors(found: Estimate, count: int | None, attributes: Mapping[str, Any]) -> xr.Dataset:
-    """Estimates with names; without the functions' axis if `count` is None."""
-    dims = () if count is None else ("function",)
-    columns: dict[str, np.ndarray] = {
-        "error": np.asarray(found.error),
-        "upper_90": np.asarray(found.upper_90),
-        "upper_95": np.asarray(found.upper_95),
-        "score": np.asarray(found.score),
-        "inside": np.asarray(found.score) <= 1,
-    }
-    texts = {
-        "error": "estimated relative L2 error, fields together",
-        "upper_90": "the error is below it with a probability of 90%, for inputs inside",
-        "upper_95": "the error is below it with a probability of 95%, for inputs inside",
-        "score": "how far outside of the calibrated inputs; at most 1 is inside",
-        "inside": "whether the input is like those of the calibration",
-    }
-    return xr.Dataset(
-        {n: (dims, v if count is not None else v[0], {"long_name": texts[n]}) for n, v in columns.items()},
-        attrs=dict(attributes),
-    )
+class Estimated(NamedTuple):
+    """What an estimator says of some predictions.
 
+    - `found`: the estimates, as NumPy arrays; those of an operator without a calibration have no upper values (NaN) and
+        no score.
+    - `coefficients`: of the predictions, which were computed on the way.
+    - `compared`: the inputs with the ranges of the calibration.
+    """
 
-def with_errors(predicted: xr.DataArray | xr.Dataset, errors: xr.Dataset) -> xr.DataArray | xr.Dataset:
-    """A prediction with the estimates of its functions as coordinates."""
-    coordinates = {name: errors[name] for name in ("error", "upper_95", "inside")}
-    labelled = predicted.assign_coords(coordinates)
-    labelled.attrs |= {"error_level": errors.attrs["level"], "error_note": errors.attrs["note"]}
-    return labelled
+    found: Estimate
+    coefficients: Array
+    compared: Compared
 
 
 def error_field(estimator: ErrorEstimator, evaluator: AnyEvaluator, inputs: Inputs, count: int | None) -> xr.Dataset:
@@ -238,7 +248,7 @@ def error_field(estimator: ErrorEstimator, evaluator: AnyEvaluator, inputs: Inpu
     with in_precision_of(estimator.model):
         coefficients = network_coefficients(estimator.model, dict(inputs))
         predicted = evaluator.compute(dict(inputs), count or 1, coefficients)
-    larger, _, corrected = estimator.correction(inputs, coefficients)
+    larger, corrected, _ = estimator.correction(inputs, coefficients)
     with double_precision():
         finer = make_evaluator(
             larger, no_branch, evaluator.coordinates, points=False, symbols=evaluator.symbols, memory=evaluator.memory
@@ -249,38 +259,8 @@ def error_field(estimator: ErrorEstimator, evaluator: AnyEvaluator, inputs: Inpu
     return labelled.assign_attrs(long_name="estimated error: prediction minus solution")
 
 
-def no_branch(_inputs: Any) -> Array:
-    raise ValueError("a discretisation has no coefficients of its own")
-
-
-def describe_calibration(calibration: Calibration) -> str:
-    """What a calibration has found, in one line."""
-    ratios = calibration.ratios(calibration.level)
-    return (
-        f"errors are estimated at the level {calibration.level!r}, calibrated on {len(calibration.truths)} of "
-        f"{calibration.functions} fresh functions (mean error {percent(calibration.error)}): "
-        f"90% of the errors are below {ratios.upper_90 / ratios.median:.2g} times the estimate, 95% below "
-        f"{ratios.upper_95 / ratios.median:.2g} times"
-    )
-
-
-@eqx.filter_jit
-def _compared(
-    model: OperatorNetwork, ranges: tuple[InputRange, ...], inputs: dict[str, Functions]
-) -> list[tuple[Array, Array]]:
-    """For each input the scores, and the features that they are made of."""
-    seen = model.encode(inputs)
-    return [(of.score(seen[of.name]), of.features(seen[of.name])) for of in ranges]
-
-
 @eqx.filter_jit
 def _residuals(
     model: OperatorNetwork, calibration: Calibration, inputs: Inputs, coefficients: Array, nodes: Nodes | None
 ) -> Array:
     return preconditioned_residual(model, calibration, inputs, coefficients, nodes)
-
-
-def functions_in_words(rows: Sequence[int]) -> str:
-    """Some numbers of functions, for a message."""
-    shown = ", ".join(str(row) for row in rows[:8])
-    return f"{shown}, ..." if len(rows) > 8 else shown

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Float64, Int
 
 from ..nn.model import OperatorNetwork
 
@@ -55,7 +55,11 @@ class InputRange(eqx.Module):
 
     def score(self, values: Float[Array, "functions *_"]) -> Float[Array, " functions"]:
         """How far outside each function lies: at most one is inside. A pure function, which may be traced."""
-        return jnp.max(self._distances(values), axis=1) / self.limit
+        return self.score_of(self.features(values))
+
+    def score_of(self, features: Float[Array, "functions features"]) -> Float[Array, " functions"]:
+        """The same, from the features of the functions."""
+        return jnp.max(jnp.abs(features - self.middle[None]) / self.width[None], axis=1) / self.limit
 
     def explain(self, features: Float[np.ndarray, "functions features"]) -> list[str]:
         """For each function what is most unusual about it, in words."""
@@ -80,9 +84,6 @@ class InputRange(eqx.Module):
         low, high = (float(self.middle[which] + sign * self.width[which]) for sign in (-1, 1))
         name = f"{self.name}[{which}]" if self.mean.shape[0] > 1 else self.name
         return f"{name} is not between {low:.3g} and {high:.3g}"
-
-    def _distances(self, values: Float[Array, "functions *_"]) -> Float[Array, "functions features"]:
-        return jnp.abs(self.features(values) - self.middle[None]) / self.width[None]
 
     def features(self, values: Float[Array, "functions *_"]) -> Float[Array, "functions features"]:
         """What is compared with the ranges."""
@@ -110,6 +111,24 @@ def input_ranges(
     - `others`: those of as many other ones, of which `SHARE` shall lie inside.
     """
     return tuple(_range(name, np.asarray(seen[name]), np.asarray(others[name])) for name, _ in model.sensors)
+
+
+Compared = tuple[tuple[Float[Array | np.ndarray, " functions"], Float[Array | np.ndarray, "functions _"]], ...]
+"""For each input how far outside the functions lie, and the features that say so."""
+
+
+def compare(ranges: tuple[InputRange, ...], sensor_values: Mapping[str, Array]) -> Compared:
+    """What is compared with the ranges, and how it compares. A pure function, which may be traced."""
+    compared = []
+    for of_input in ranges:
+        features = of_input.features(sensor_values[of_input.name])
+        compared.append((of_input.score_of(features), features))
+    return tuple(compared)
+
+
+def score_of(compared: Compared, functions: int) -> Float64[np.ndarray, " functions"]:
+    """How far outside each function lies, over all inputs; see `score`."""
+    return np.max([np.zeros(functions), *(np.asarray(of_input, np.float64) for of_input, _ in compared)], axis=0)
 
 
 def score(ranges: tuple[InputRange, ...], sensor_values: Mapping[str, Array], functions: int) -> Array:

@@ -1,78 +1,173 @@
-r"""Correction to a tolerance: Newton's method in the basis of an operator, then in larger ones, level by level.
-
-An answer is accepted on the difference of two levels only. A residual that is small in one basis says nothing about
-what lies outside of it: a front that no function of the basis resolves leaves hardly a trace in it.
-
-If differences fall by a factor q from level to level, all that are still to come sum to q / (1 - q) of the last one.
-That is what the finer level is announced with. So that q is known from the first comparison on, the ladder begins below
-the operator's own basis; where that has no solution, the first difference counts twice.
-"""
+"""Nested discretisations above the basis of an operator, and the solvers of their levels."""
 
 import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float64, Int
+from jaxtyping import Array, Float64
 
-from ..calculus.collocation import Nodes, make_collocation
-from ..calculus.evaluate import evaluate
-from ..calculus.model import FixedCoefficients, Model
+from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, resolving_nodes
-from ..discretise.discretisation import Discretisation, prolong
-from ..discretise.level import Level, distance
+from ..discretise.discretisation import Discretisation, Ranks, apply_along
+from ..discretise.level import Level, increment_sizes
 from ..discretise.newton import LARGEST_DIRECT, Solved, newton
-from ..discretise.preconditioner import is_solvable
+from ..discretise.preconditioner import Preconditioner, is_solvable, make_preconditioner
 from ..discretise.test_functions import is_square, make_tests
-from ..equations.symbols import Symbol
 from ..functions import Functions
+from .evaluators import Evaluators
+from .level_solver import LevelSolver
 
 GROWTH = 1.5
 """How many times as many functions a level has along every axis as the one before it."""
 
-LEVELS, LARGEST, MOST_ALONG = 5, 30_000, 192
-"""Levels, coefficients of one function, and functions along one axis, at most."""
+LARGEST, MOST_ALONG = 30_000, 192
+"""Coefficients of one function, and functions along one axis, at most."""
 
-UNKNOWN, SLOWEST = 2.0, 0.9
-"""What a difference is multiplied by if no earlier one is known; and the rate above which differences say nothing."""
-
-MANY = 4
-"""From so many functions on, the averaged Jacobian preconditions iterations; fewer are factorised one by one."""
+ITERATIONS = 0.1
+"""The part of the tolerance that may be left of Newton's method."""
 
 NEWTON = 1e-3
-"""The part of the tolerance at which Newton's method ends."""
+"""The part of the tolerance at which the robust solver ends: it looks at its last step, and not at what is left."""
+
+STRICT, THIRTY_FOLD = 1e-3, 1 / 30
+"""The part of a preconditioned residual that iterations may leave: where the average Jacobian is a poor one, as for
+transport, a per cent of the residual can hide a tenth of the error; where it is a good one, residuals are errors."""
+
+SINGLE = 3e-4
+"""From this tolerance on, float32 is enough."""
+
+MANY = 4
+"""From so many functions on, the averaged Jacobian preconditions the robust solver; fewer are factorised one by
+one."""
+
+SOLVED = ("coefficients", "converged", "change", "norms")
+"""What solutions have of every function."""
+
+KEPT = 12
+"""How many compiled solvers a ladder keeps."""
 
 
-@dataclass(frozen=True)
 class Ladder:
-    """Nested discretisations.
+    """Nested discretisations, with the solvers of their levels, which are compiled when they are first needed.
 
     **Arguments:**
 
     - `base`: the first of them.
-    - `needs`: how many functions the inputs need along each axis, for the quadrature.
+    - `inputs`, `coefficients`: functions like those that will be solved, and coefficients near their solutions in
+        `base`, in float64: Jacobians are averaged over them.
+    - `forcing`: the part of a residual that iterations may leave, at most.
     - `largest`: the most coefficients of one function.
     """
 
-    base: Discretisation
-    needs: Sequence[Bandwidth] = ()
-    largest: int = LARGEST
+    def __init__(
+        self,
+        base: Discretisation,
+        inputs: Mapping[str, Functions],
+        coefficients: Float64[np.ndarray, "functions fields *_"],
+        forcing: float = STRICT,
+        largest: int = LARGEST,
+    ) -> None:
+        self.base, self.forcing, self.largest = base, forcing, largest
+        self._levels: dict[int, Discretisation | None] = {}
+        self.sample = dict(inputs), coefficients
+        self._solvers: dict[tuple[Ranks, Nodes, bool], LevelSolver] = {}
+        self._embeddings: dict[tuple[Ranks, Ranks], list[list[np.ndarray]]] = {}
+        self._evaluators: dict[Ranks, Evaluators] = {}
 
     def discretisation(self, level: int) -> Discretisation | None:
-        """The basis of a level: -1 is smaller than the first one. None if there is none, or if it would be too
-        large."""
-        scaled = resized(self.base, GROWTH**level)
-        if level == 0:
-            return self.base
-        if level > 0 and scaled.ranks == resized(self.base, GROWTH ** (level - 1)).ranks:
-            return None
-        return scaled if scaled.size <= self.largest and is_possible(scaled) else None
+        """The basis of a level. None if it would be too large."""
+        if level not in self._levels:
+            scaled = resized(self.base, GROWTH**level) if level else self.base
+            larger = not level or scaled.ranks != resized(self.base, GROWTH ** (level - 1)).ranks
+            possible = not level or (larger and scaled.size <= self.largest and is_possible(scaled))
+            self._levels[level] = scaled if possible else None
+        return self._levels[level]
 
-    def nodes(self, discretisation: Discretisation) -> Nodes:
-        return resolving_nodes(discretisation.ranks, self.needs)
+    def moved(self, coarse: Discretisation, fine: Discretisation, coefficients: np.ndarray) -> np.ndarray:
+        """The same functions in another basis, or their projections: `prolong`, with matrices that are kept."""
+        key = coarse.ranks, fine.ranks
+        if key not in self._embeddings:
+            self._embeddings[key] = coarse.embedding(fine)
+        return apply_along(self._embeddings[key], coefficients, back=False)
+
+    def evaluators(self, discretisation: Discretisation) -> Evaluators:
+        """Those of one level."""
+        if discretisation.ranks not in self._evaluators:
+            self._evaluators[discretisation.ranks] = Evaluators(discretisation, no_branch)
+        return self._evaluators[discretisation.ranks]
+
+    def solve(
+        self,
+        discretisation: Discretisation,
+        needs: Sequence[Bandwidth],
+        inputs: Mapping[str, Functions],
+        guess: Float64[np.ndarray, "functions fields *_"],
+        rtol: float,
+    ) -> Level:
+        """The solutions of one level: by its compiled solver, and where that fails by the robust one."""
+        nodes, count = resolving_nodes(discretisation.ranks, needs), len(guess)
+        square = is_square(discretisation, make_tests(discretisation))
+        nothing = np.zeros(count)
+        solved = Solved(guess, np.zeros(count, bool), nothing + np.inf, nothing, "none")
+        if square:
+            solver = self._solver(discretisation, nodes, single=rtol >= SINGLE)
+            solved = solver(inputs, guess, ITERATIONS * rtol)
+        rest = np.flatnonzero(~solved.converged)
+        if len(rest):
+            rows = padded(rest)
+            again = newton(
+                discretisation,
+                nodes,
+                {name: f[rows] for name, f in inputs.items()},
+                guess[rows],
+                tolerance=max(NEWTON * rtol, 1e-11),
+                shared=square and len(rest) >= MANY,
+            )
+            solved = _with_rows(solved, rest, rows_of(again, np.arange(len(rest))))
+        return Level(discretisation, nodes, solved)
+
+    def step(
+        self,
+        discretisation: Discretisation,
+        nodes: Nodes,
+        inputs: Mapping[str, Functions],
+        start: Float64[np.ndarray, "functions fields *_"],
+    ) -> tuple[Float64[np.ndarray, "functions fields *_"], Float64[np.ndarray, " functions"]]:
+        """The coefficients after one Newton step in some basis, and how far it moved them, relative to the solutions.
+        To be called in double precision."""
+        if is_square(discretisation, make_tests(discretisation)):
+            # Whatever the first step changes is within an infinite tolerance.
+            solved = self._solver(discretisation, nodes, single=False)(inputs, start, math.inf)
+        else:
+            rows = padded(np.arange(len(start)))
+            functions = {name: f[rows] for name, f in inputs.items()}
+            solved = newton(discretisation, nodes, functions, start[rows], tolerance=math.inf, steps=1)
+            solved = rows_of(solved, np.arange(len(start)))
+        moved = increment_sizes(Level(discretisation, nodes, solved), inputs, solved.coefficients - start)
+        return solved.coefficients, np.where(solved.converged, moved / np.maximum(solved.norms, 1e-300), np.inf)
+
+    def preconditioner(self, discretisation: Discretisation, nodes: Nodes) -> Preconditioner:
+        """The inverse of the averaged Jacobian in some basis, in float64."""
+        if is_square(discretisation, make_tests(discretisation)):
+            return self._solver(discretisation, nodes, single=False).preconditioner
+        inputs, coefficients = self.sample
+        near = jnp.asarray(self.moved(self.base, discretisation, coefficients))
+        return make_preconditioner(discretisation, nodes, inputs, near)
+
+    def _solver(self, discretisation: Discretisation, nodes: Nodes, *, single: bool) -> LevelSolver:
+        key = discretisation.ranks, nodes, single
+        if key not in self._solvers:
+            while len(self._solvers) >= KEPT:
+                self._solvers.pop(next(iter(self._solvers)))
+            inputs, coefficients = self.sample
+            near = self.moved(self.base, discretisation, coefficients)
+            self._solvers[key] = LevelSolver(discretisation, nodes, inputs, near, forcing=self.forcing, single=single)
+        return self._solvers[key]
+
+
+def no_branch(_inputs: object) -> Array:
+    raise ValueError("a discretisation has no coefficients of its own")
 
 
 def resized(base: Discretisation, factor: float) -> Discretisation:
@@ -90,157 +185,17 @@ def is_possible(discretisation: Discretisation) -> bool:
     return is_solvable(discretisation) and (square or discretisation.size <= LARGEST_DIRECT)
 
 
-@dataclass(frozen=True)
-class Climbed:
-    """Corrected functions.
-
-    - `parts`: the rows of some functions, and the level that they have reached; every function is in one of them.
-    - `errors`: the announced relative error of each; infinite if it is not known.
-    - `steps`: how many levels each has climbed beyond the first.
-    - `moved`: how far the start was from the result, relative to it: the error of the start. Infinite if not known.
-    - `seconds`: what each has taken, an equal part of what was computed together.
-    """
-
-    parts: Sequence[tuple[Int[np.ndarray, " _"], Level]]
-    errors: Float64[np.ndarray, " functions"]
-    steps: Int[np.ndarray, " functions"]
-    moved: Float64[np.ndarray, " functions"]
-    seconds: Float64[np.ndarray, " functions"]
-
-
-def climb(
-    ladder: Ladder, inputs: Mapping[str, Functions], start: Float64[np.ndarray, "functions fields *_"], rtol: float
-) -> Climbed:
-    """Each function corrected until its announced error is below a tolerance, or as far as the ladder goes. To be
-    called in double precision.
-
-    **Arguments:**
-
-    - `inputs`: functions by name, derived ones included, in float64.
-    - `start`: coefficients in the basis of the ladder.
-    """
-    total = len(start)
-    first = _given(ladder, start)
-    errors, differences, moved = (np.full(total, np.inf) for _ in range(3))
-    steps, seconds = np.zeros(total, int), np.zeros(total)
-    parts: list[tuple[np.ndarray, Level]] = []
-    active, below, best = np.arange(total), None, first
-    for level in range(-1, LEVELS):
-        discretisation = ladder.discretisation(level)
-        if level < 0 and discretisation is None:
-            continue
-        if discretisation is None or not len(active):
-            break
-        began = time.perf_counter()
-        # The smaller basis is there for the rate alone: what its solution lacks, the start may have.
-        guess = prolong(best.discretisation, discretisation, best.solved.coefficients)
-        here = _solve(ladder, discretisation, {name: f[padded(active)] for name, f in inputs.items()}, guess, rtol)
-        own = {name: f[active] for name, f in inputs.items()}
-        reached = np.zeros(len(active), bool)
-        if below is not None:
-            apart = np.where(here.solved.converged & below.solved.converged, distance(below, here, own), np.inf)
-            announced = _factors(apart, differences[active]) * apart
-            differences[active] = apart
-            if level > 0:
-                errors[active], steps[active], reached = announced, level, announced <= rtol
-                parts.append((active[reached], part(here, reached)))
-                moved[active[reached]] = distance(
-                    part(first, active[reached]), part(here, reached), {n: f[reached] for n, f in own.items()}
-                )
-        seconds[active] += (time.perf_counter() - began) / len(active)
-        below, active = part(here, ~reached), active[~reached]
-        if level < 0:
-            continue
-        # A basis that is too coarse may have no solution where the next one has, which starts from the same guess.
-        known = here.solved.converged.reshape(-1, *(1,) * (guess.ndim - 1))
-        kept = replace(here.solved, coefficients=np.where(known, here.solved.coefficients, guess))
-        best = part(replace(here, solved=kept), ~reached)
-    if len(active):
-        own = {name: f[active] for name, f in inputs.items()}
-        parts.append((active, best))
-        solved = best.solved.converged
-        moved[active] = np.where(solved, distance(part(first, active), best, own), np.inf)
-        errors[active] = np.where(solved, errors[active], np.inf)
-    return Climbed([(rows, of_rows) for rows, of_rows in parts if len(rows)], errors, steps, moved, seconds)
-
-
-def _solve(
-    ladder: Ladder, discretisation: Discretisation, inputs: Mapping[str, Functions], guess: np.ndarray, rtol: float
-) -> Level:
-    """One level, for inputs that are filled up to a power of two."""
-    nodes, count = ladder.nodes(discretisation), len(guess)
-    solved = newton(
-        discretisation,
-        nodes,
-        inputs,
-        guess[padded(np.arange(count))],
-        tolerance=max(NEWTON * rtol, 1e-11),
-        shared=is_square(discretisation, make_tests(discretisation)) and count >= MANY,
-    )
-    return Level(discretisation, nodes, rows_of(solved, np.arange(count)))
-
-
-def project(
-    model: Model,
-    discretisation: Discretisation,
-    nodes: Nodes,
-    inputs: Mapping[str, Functions],
-    coefficients: Float[Array, "functions *_"],
-) -> Float64[np.ndarray, "functions fields *_"]:
-    """The coefficients of the functions of a discretisation that are nearest to the solutions of any model, in L2."""
-    return np.asarray(_project(model, discretisation, nodes, dict(inputs), coefficients), np.float64)
-
-
-@eqx.filter_jit
-def _project(
-    model: Model, discretisation: Discretisation, nodes: Nodes, inputs: Mapping[str, Functions], coefficients: Array
-) -> Float[Array, "functions fields *_"]:
-    collocation = make_collocation(discretisation, nodes)
-    symbols = [Symbol("field", field) for field in model.problem.fields]
-    count = coefficients.shape[0]
-    zero = jnp.zeros((count, *discretisation.coefficient_shape()))
-    ours = evaluate(FixedCoefficients(model, coefficients), inputs, collocation.where, symbols)
-    lifts = evaluate(FixedCoefficients(discretisation, zero), inputs, collocation.where, symbols)
-    fields = []
-    for number, symbol in enumerate(symbols):
-        values = jnp.broadcast_to(ours[symbol] - lifts[symbol], (count, *collocation.where.shape))
-        for bases, weights, points in zip(
-            discretisation.bases, collocation.weights, collocation.where.points, strict=True
-        ):
-            basis = bases[number]
-            assert weights is not None
-            table = basis(points, 0)[0] * weights[:, None] * basis.axis.length
-            values = jnp.tensordot(values, table, ((1,), (0,)), precision="highest")
-        fields.append(values)
-    return jnp.stack(fields, axis=1)
-
-
-def _factors(
-    difference: Float64[np.ndarray, " functions"], earlier: Float64[np.ndarray, " functions"]
-) -> Float64[np.ndarray, " functions"]:
-    """The error of the finer of two levels, relative to their difference, at most."""
-    known = np.isfinite(earlier) & np.isfinite(difference)
-    rate = np.maximum(np.where(known, difference, 1.0) / np.where(known, np.maximum(earlier, 1e-300), 1.0), 0.5)
-    factors = np.where(rate < SLOWEST, rate / (1 - np.minimum(rate, SLOWEST)), np.inf)
-    return np.where(known, factors, UNKNOWN)
-
-
-def _given(ladder: Ladder, start: np.ndarray) -> Level:
-    """Coefficients that were not solved for, as a level."""
-    total = len(start)
-    solved = Solved(start, np.ones(total, bool), np.zeros(total), np.ones(total), "none")
-    return Level(ladder.base, ladder.nodes(ladder.base), solved)
-
-
-def part(level: Level, rows: np.ndarray) -> Level:
-    """A level with some of its functions."""
-    return replace(level, solved=rows_of(level.solved, rows))
+def _with_rows(solved: Solved, rows: np.ndarray, others: Solved) -> Solved:
+    """Solutions, some of them replaced."""
+    arrays = {name: getattr(solved, name).copy() for name in SOLVED}
+    for name in SOLVED:
+        arrays[name][rows] = getattr(others, name)
+    return Solved(**arrays, method=others.method)
 
 
 def rows_of(solved: Solved, rows: np.ndarray) -> Solved:
     """The solutions of some functions."""
-    names = ("coefficients", "converged", "change", "norms")
-    return Solved(*(getattr(solved, name)[rows] for name in names), method=solved.method)
+    return Solved(**{name: getattr(solved, name)[rows] for name in SOLVED}, method=solved.method)
 
 
 def padded(rows: np.ndarray) -> np.ndarray:

@@ -5,12 +5,11 @@ import math
 from collections.abc import Mapping
 
 from .._numbers import whole
-from .._precision import double_precision
+from .._precision import double_precision, to_double
 from ..calculus.collocation import Nodes, quadrature_nodes
 from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
 from ..functions import Functions
 from ..nn.model import OperatorNetwork
-from .gauss_newton import to_double
 
 logger = logging.getLogger(__name__)
 
@@ -23,9 +22,6 @@ RUNGS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 MOST = 1 << 20
 """Nodes in all: what residuals on them take stays below a second for a function."""
-
-FINER = 1.5
-"""How much finer, along every axis, the grid is on which a result is judged."""
 
 
 def given_nodes(model: OperatorNetwork, counts: Mapping[str, int]) -> Nodes:
@@ -68,11 +64,6 @@ def choose_nodes(model: OperatorNetwork, inputs: Mapping[str, Functions], ranks:
             MOST,
         )
     return nodes
-
-
-def finer_nodes(nodes: Nodes, others: Nodes) -> Nodes:
-    """Half again as many along every axis as the finer of two grids."""
-    return tuple((name, math.ceil(FINER * n)) for name, n in _at_least(nodes, dict(others)))
 
 
 def rounded(need: Bandwidth) -> Bandwidth:

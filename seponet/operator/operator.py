@@ -1,38 +1,34 @@
 """A trained operator: evaluated anywhere with its error, corrected to a tolerance, saved and loaded."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from .._numbers import real, whole
-from .._precision import in_precision_of, is_double
-from .._program import OwnProgram
-from ..calculus.collocation import Nodes, make_collocation
+from .._numbers import whole
+from .._precision import in_precision_of
 from ..equations.folding import refuse_folds
 from ..equations.problem import Problem
 from ..functions import Functions
-from ..losses.pointwise import physics_loss
 from ..nn.model import OperatorNetwork
+from .basis_functions import tabulate_basis
 from .calibrate import FUNCTIONS, calibrate
-from .error import ErrorEstimator, error_field, label_errors, with_errors
+from .error import ErrorEstimator, error_field
+from .error_labels import label_errors, with_errors
 from .estimate import Calibration
-from .evaluator import forget_programs
+from .evaluators import Evaluators
 from .facts import describe_operator, operator_html
 from .inputs import read_inputs
 from .lazy import is_lazy, predict_lazily
-from .nodes import MOST, choose_nodes, given_nodes
-from .points import AnyEvaluator, make_evaluator
-from .refinement import Refined, Refinement
-from .request import check_size, locate, requested_symbols, sensors_of
+from .picture import draw_operator
+from .points import AnyEvaluator
+from .request import requested_symbols, sensors_of
+from .residuals import Residuals
 from .rollout import roll_out
 from .saving import load_parts, save_model
 from .solving import solve_to
@@ -42,8 +38,6 @@ logger = logging.getLogger(__name__)
 
 MEMORY = 2**29
 """The default working memory in bytes."""
-KEPT = 8
-"""How many compiled evaluators an operator keeps; after as many that it has dropped, their programs are forgotten."""
 
 
 class Operator:
@@ -80,8 +74,6 @@ class Operator:
         self.folder: Path | None = None
         """Where it was loaded from, or the run that trained it."""
         self._estimator = ErrorEstimator(model, calibration)
-        self._evaluators: OrderedDict[Any, AnyEvaluator] = OrderedDict()
-        self._dropped = 0
         arrays, static = eqx.partition(model, eqx.is_array)
 
         @jax.jit
@@ -89,13 +81,9 @@ class Operator:
             network = eqx.combine(arrays, static)
             return network.coefficients(network.encode(inputs))
 
-        @OwnProgram
-        def losses(arrays: Any, inputs: Any, nodes: Nodes, slab: int, count: int) -> Array:
-            network, ones = eqx.combine(arrays, static), jnp.ones((len(self.term_names), count))
-            return physics_loss(network, inputs, make_collocation(network, nodes), ones, slab).table
-
         self._coefficients = lambda inputs: coefficients(arrays, inputs)
-        self._losses = lambda *arguments: losses(arrays, *arguments)
+        self._evaluators = Evaluators(model, self._coefficients)
+        self._residuals = Residuals(model)
 
     @property
     def problem(self) -> Problem:
@@ -105,7 +93,7 @@ class Operator:
     @property
     def term_names(self) -> tuple[str, ...]:
         """The names of the equations and of the conditions that are not exact."""
-        return tuple(term.name for term in self.problem.terms(self.model.exact))
+        return self._residuals.names
 
     def predict(
         self,
@@ -182,7 +170,7 @@ class Operator:
 
     def check_error(self) -> None:
         """A `ValueError` with the reason if `error` can't say anything about this operator."""
-        self._estimator.base()
+        self._estimator.base  # noqa: B018 it raises
 
     def calibrate(self, functions: int = FUNCTIONS) -> "Operator":
         """The same operator with calibrated error estimates: what `train` does at its end.
@@ -247,25 +235,7 @@ class Operator:
     ) -> AnyEvaluator:
         """A compiled evaluator on one grid: a new input costs a pass of the branch and a contraction. See `predict`."""
         symbols = requested_symbols(self.problem, derivative, field)
-        memory, points = int(real("memory, in bytes,", memory, 1, 2**60)), bool(points)
-        double = is_double(self.model) or jax.config.read("jax_enable_x64")
-        arrays = {name: np.asarray(c) for name, c in sorted(coordinates.items())}
-        if not points:
-            check_size({name: c.size for name, c in arrays.items()})
-        location = tuple((name, c.shape, c.dtype.str, c.tobytes()) for name, c in arrays.items())
-        key = (location, symbols, points, memory, double)
-        if key not in self._evaluators:
-            self._evaluators[key] = make_evaluator(
-                self.model, self._coefficients, coordinates, points=points, symbols=symbols, memory=memory
-            )
-            while len(self._evaluators) > KEPT:
-                self._evaluators.popitem(last=False)
-                self._dropped += 1
-            if self._dropped >= KEPT:
-                self._dropped = 0
-                forget_programs()
-        self._evaluators.move_to_end(key)
-        return self._evaluators[key]
+        return self._evaluators.get(symbols, coordinates, points=points, memory=memory)
 
     def evaluate(
         self,
@@ -314,59 +284,7 @@ class Operator:
         """
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
-            counts = choose_nodes(self.model, inputs) if nodes is None else given_nodes(self.model, nodes)
-            length, *others = (n for _, n in counts)
-            item = 8 * int(np.prod(others)) * jnp.zeros(()).dtype.itemsize
-            rows = int(np.clip(memory // (2 * item * max(1, self.model.size // 8)), 1, length))
-            functions = int(np.clip(memory // (2 * item * rows), 1, count or 1))
-            slab = rows * int(np.prod(others))
-            total = count or 1
-            tables: list[Array] = []
-            for start in range(0, total, functions):
-                batch = {name: f[start : start + functions] for name, f in inputs.items()}
-                tables.append(self._losses(batch, counts, slab, min(functions, total - start)))
-            return self._report(np.concatenate([np.asarray(table) for table in tables], axis=1), count)
-
-    def refine(
-        self,
-        u: Any = None,
-        steps: int = 1,
-        *,
-        nodes: Mapping[str, int] | None = None,
-        residual: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        method: str | None = None,
-        memory: int = MEMORY,
-    ) -> Refined:
-        """Newton's method on the coefficients of each function, from the network's down to the floor of the basis.
-
-        No function gets worse: each is judged on a grid that is half again as fine as its basis functions and inputs
-        need (by what another Newton step would change, or by its strong residual), and where the refined one is not
-        better there, the network's is kept, which is logged.
-
-        **Arguments:**
-
-        - `u`: the inputs.
-        - `steps`: the number of Newton steps; one for a linear problem or a well-trained operator.
-        - `nodes`: the number of quadrature nodes along each axis; by default enough for the basis functions and for
-            the inputs.
-        - `residual`: what is made small: "tested", integrals of the residual times test functions (Petrov-Galerkin;
-            more accurate, for classical bases with a Tucker decoder), or "strong", its mean square (Gauss-Newton; for
-            any model). By default tested where the model allows it, and strong if `weights` or a `method` are given.
-        - `weights`: for strong residuals, by name (see `term_names`), those of the mean squares that are summed; 1 for
-            terms left out.
-        - `method`: for strong residuals, how a step is computed: "iterative", by conjugate gradients (the default for
-            models that were trained with whitening), or "direct", by a factorisation, which takes longer, the more so
-            the larger the basis, and does not mind a badly conditioned one.
-        - `memory`: the working memory in bytes, approximately.
-        """
-        refinement = Refinement(steps, nodes, residual, weights or {}, method, memory)
-        with in_precision_of(self.model):
-            inputs, count = self.read_inputs(u)
-            coefficients, before, after = refinement(self.model, inputs, self._coefficients(inputs))
-            return Refined(
-                self, inputs, count, jnp.asarray(coefficients), self._report(before, count), self._report(after, count)
-            )
+            return self._residuals(inputs, count, nodes, memory)
 
     def basis(self, points: int = 201) -> dict[str, xr.DataArray]:
         """The basis functions on a uniform grid.
@@ -378,22 +296,7 @@ class Operator:
         **Returns:** for each axis its factors, with dimensions (field or potential, k, axis). A DeepONet's functions
         depend on all axes together, so there is one entry, (field, k, axes...), named after all of them.
         """
-        domain = self.problem.domain
-        whole("points", points, 1, MOST)
-        check_size(dict.fromkeys(domain, points) if not self.model.separable else {"point": points})
-        coordinates = {name: np.linspace(axis.lower, axis.upper, points) for name, axis in domain.axes}
-        with in_precision_of(self.model):
-            where, _ = locate(domain, coordinates)
-            values = self.model.basis_values(where, where, {None: frozenset({()})})[None]
-        factors = values.factors(domain.names)
-        if factors is None:
-            raise ValueError(f"a {type(self.model).__name__} evaluates its trunk for each function and keeps no basis")
-        arrays: dict[str, xr.DataArray] = {}
-        for axes, functions in factors.values.items():
-            owners = self.problem.fields if factors.owner == "field" else range(functions.shape[0])
-            labels = {factors.owner: list(owners)} | {name: coordinates[name] for name in axes}
-            arrays[",".join(axes)] = xr.DataArray(np.asarray(functions), labels, (factors.owner, "k", *axes))
-        return arrays
+        return tabulate_basis(self.model, points)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the operator to a new folder: `operator.json` and `arrays.npz`. No pickle; whole or not at all."""
@@ -435,24 +338,7 @@ class Operator:
         - `error`: whether to estimate where it is wrong (`error(u, where=True)`), which takes a Newton step.
         - `coordinates`: for each axis an array, or a number; by default the problem's own grid.
         """
-        try:
-            from ..drawing.prediction import draw_answer
-        except ModuleNotFoundError as missing:
-            raise ImportError("pictures need Matplotlib: pip install 'seponet[plots]'") from missing
-        points = self._points(coordinates)
-        with in_precision_of(self.model):
-            inputs, _ = self.read_inputs(u)
-            one = {name: functions[:1] for name, functions in inputs.items() if name in self.problem.inputs}
-            predicted = self.predict(one or None, **points)
-            wrong, title = None, type(self.problem).__name__
-            if error:
-                try:
-                    wrong = self.error(one or None, where=True, **points)
-                except ValueError as reason:
-                    logger.warning("where the prediction is wrong is not drawn: %s", reason)
-        if wrong is not None and "function" in wrong.dims:
-            wrong = wrong.isel(function=0)
-        return draw_answer(one, predicted.isel(function=0) if "function" in predicted.dims else predicted, wrong, title)
+        return draw_operator(self, u, self._points(coordinates), error)
 
     def __repr__(self) -> str:
         return describe_operator(self)
@@ -472,22 +358,15 @@ class Operator:
     ) -> tuple[xr.Dataset, Array]:
         """Estimates, and the coefficients that were computed for them."""
         level = self._estimator.choose_level(level)
-        found, coefficients = self._estimator.estimate(inputs, count or 1, level, memory, finer)
-        note = self._estimator.note(found, inputs)
+        estimated = self._estimator.estimate(inputs, count or 1, level, memory, finer)
+        note = self._estimator.note(estimated)
         if note:
             logger.warning("%s", note)
-        return label_errors(found, count, {"level": level, "note": note}), coefficients
+        return label_errors(estimated.found, count, {"level": level, "note": note}), estimated.coefficients
 
     def _points(self, coordinates: Mapping[str, Any]) -> Mapping[str, Any]:
         """The problem's grid where nothing else is asked for."""
         return coordinates or self.problem.grid()
-
-    def _report(self, squares: np.ndarray, count: int | None) -> xr.Dataset:
-        rms = np.sqrt(squares)
-        dims = () if count is None else ("function",)
-        return xr.Dataset(
-            {n: (dims, r if count is not None else r[0]) for n, r in zip(self.term_names, rms, strict=True)}
-        )
 
 
 def load(path: str | Path, *, problem: type[Problem] | None = None, trust: bool = False) -> Operator:

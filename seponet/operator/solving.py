@@ -4,31 +4,37 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Float64, Int
+from jaxtyping import Array, Bool, Float, Float64, Int
 
 from .._numbers import is_real
-from .._precision import double_precision, in_precision_of
+from .._precision import double_precision, in_precision_of, to_double
 from .._text import percent
-from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
+from ..discretise.bandwidth import Bandwidth
 from ..discretise.level import Level
 from ..functions import Functions
-from .calibrate import network_coefficients, start_of
-from .error import ErrorEstimator, functions_in_words, no_branch
-from .gauss_newton import to_double
-from .ladder import Ladder, climb, part
-from .nodes import TOLERANCE, rounded
-from .points import AnyEvaluator, make_evaluator
+from .calibrate import network_coefficients
+from .climb import climb, part
+from .error import ErrorEstimator
+from .error_labels import functions_in_words
+from .ladder import Ladder
+from .points import AnyEvaluator
 
 logger = logging.getLogger(__name__)
 
 DONE = ("network", "corrected", "larger basis", "not reached")
 """What was done for a function: nothing, as its calibrated error is small enough; Newton's method in the operator's
 basis, confirmed by the next larger one; Newton's method in still larger ones; and all of that in vain."""
+
+DOUBLE = 1e-5
+"""Below this tolerance, answers are in float64."""
+
+UNSEEN = 0.01
+"""The part of the tolerance that quadrature may miss of an input: lifts are differentiated."""
 
 MARGIN = 3.0
 """By how much the calibrated error of an input outside, times its score, has to be below the tolerance."""
@@ -41,13 +47,17 @@ class Corrected:
     - `done`: what was done for each, by its place in `DONE`.
     - `errors`: relative L2 errors: calibrated upper values of the network's answers, announced ones of the others;
         infinite if nothing is known.
-    - `parts`: the rows of the functions that were corrected, and their coefficients in one discretisation each.
+    - `coefficients`: the network's, of all functions.
+    - `ladder`, `parts`: the bases, if there were corrections; the rows of the functions that were corrected, and their
+        coefficients in one basis each.
     - `seconds`: what each has taken, an equal part of what was computed together.
     - `reason`: why a tolerance was not reached; empty if it was.
     """
 
     done: Int[np.ndarray, " functions"]
     errors: Float64[np.ndarray, " functions"]
+    coefficients: Float[Array, "functions *_"]
+    ladder: Ladder | None
     parts: list[tuple[np.ndarray, Level]]
     seconds: Float64[np.ndarray, " functions"]
     rtol: float
@@ -55,27 +65,21 @@ class Corrected:
 
     def values(self, network: AnyEvaluator, inputs: Mapping[str, Functions]) -> list[np.ndarray]:
         """For every symbol of an evaluator of the operator, an array `[functions, *shape]`."""
-        total = len(self.done)
-        kept = np.setdiff1d(np.arange(total), np.concatenate([rows for rows, _ in self.parts] or [[]]).astype(int))
-        shape = (total, *network.where.shape)
-        double = bool(self.parts) or jax.config.read("jax_enable_x64")
-        values = [np.empty(shape, np.float64 if double else np.float32) for _ in network.symbols]
-        if len(kept):
-            with in_precision_of(network.model):
-                ours = inputs if len(kept) == total else {name: f[kept] for name, f in inputs.items()}
-                _fill(values, kept, network.compute(dict(ours), len(kept)))
+        with in_precision_of(network.model):
+            values = network.compute(dict(inputs), len(self.done), self.coefficients)
+        if self.ladder is None or not self.parts:
+            return values
+        dtype = np.float64 if self.rtol < DOUBLE else values[0].dtype
+        values = [np.array(value, dtype) for value in values]
         with double_precision():
             for rows, level in self.parts:
-                evaluator = make_evaluator(
-                    level.discretisation,
-                    no_branch,
-                    network.coordinates,
-                    points=network.points,
-                    symbols=network.symbols,
-                    memory=network.memory,
+                evaluator = self.ladder.evaluators(level.discretisation).get(
+                    network.symbols, network.coordinates, points=network.points, memory=network.memory
                 )
                 ours = to_double({name: f[rows] for name, f in inputs.items()})
-                _fill(values, rows, evaluator.compute(ours, len(rows), jnp.asarray(level.solved.coefficients)))
+                corrected = evaluator.compute(ours, len(rows), jnp.asarray(level.solved.coefficients))
+                for whole, some in zip(values, corrected, strict=True):
+                    whole[rows] = some
         return values
 
     def label(self, solution: xr.DataArray | xr.Dataset, count: int | None) -> xr.DataArray | xr.Dataset:
@@ -106,46 +110,61 @@ def solve_to(
     if not is_real(rtol) or not 0 < rtol < 1:
         raise ValueError(f"rtol is a relative L2 error between 0 and 1, for instance 1e-3; got {rtol!r:.60}")
     began = time.perf_counter()
-    errors, accepted = _accept(estimator, inputs, count, rtol, memory)
-    done = np.zeros(count, int)
+    accepted = _accept(estimator, inputs, count, rtol, memory)
+    errors, coefficients, done = accepted.errors, accepted.coefficients, np.zeros(count, int)
     seconds = np.full(count, (time.perf_counter() - began) / count)
-    rest = np.flatnonzero(~accepted)
+    rest = np.flatnonzero(~accepted.enough)
     if not len(rest):
-        return Corrected(done, errors, [], seconds, rtol, "")
+        return Corrected(done, errors, coefficients, None, [], seconds, rtol, "")
     began = time.perf_counter()
-    base, model = estimator.base(), estimator.model
-    with in_precision_of(model):
-        coefficients = network_coefficients(model, {name: f[rest] for name, f in inputs.items()})
+    ladder = estimator.ladder
     with double_precision():
         functions = to_double({name: f[rest] for name, f in inputs.items()})
-        needs = [rounded(need) for need in bandwidths(functions, min(TOLERANCE, 0.01 * rtol))]
-        start = start_of(model, base, resolving_nodes(base.ranks, needs), functions, coefficients)
+        needs = estimator.needs(functions, accepted.outside[rest], UNSEEN * rtol)
+        start = estimator.start(functions, coefficients[rest])
         prepared = (time.perf_counter() - began) / len(rest)
-        climbed = climb(Ladder(base, needs), functions, start, rtol)
+        climbed = climb(ladder, needs, functions, start, rtol)
     reached = climbed.errors <= rtol
     # A correction that is worth less than the network's own answer is left out.
     better = reached | (climbed.errors < errors[rest])
     parts = [(rest[rows[better[rows]]], part(level, better[rows])) for rows, level in climbed.parts]
+    parts = [(rows, level) for rows, level in parts if len(rows)]
     done[rest] = np.where(reached, np.where(climbed.steps > 1, 2, 1), 3)
     errors[rest] = np.where(better, climbed.errors, np.maximum(errors[rest], rtol * (1 + 1e-9)))
     seconds[rest] += climbed.seconds + prepared
     reason = "" if np.all(reached) else _reason(rest[~reached], climbed.errors[~reached], needs, rtol)
-    return Corrected(done, errors, [(rows, level) for rows, level in parts if len(rows)], seconds, rtol, reason)
+    return Corrected(done, errors, coefficients, ladder, parts, seconds, rtol, reason)
+
+
+class _Accepted(NamedTuple):
+    """The network's answers: upper values of their errors, whether these are enough, which inputs are outside of the
+    calibration, and the coefficients."""
+
+    errors: Float64[np.ndarray, " functions"]
+    enough: Bool[np.ndarray, " functions"]
+    outside: Bool[np.ndarray, " functions"]
+    coefficients: Float[Array, "functions *_"]
 
 
 def _accept(
     estimator: ErrorEstimator, inputs: Mapping[str, Functions], count: int, rtol: float, memory: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The upper values of the network's errors, and where they are enough."""
+) -> _Accepted:
     calibration = estimator.calibration
     if calibration is None:
-        return np.full(count, np.inf), np.zeros(count, bool)
-    found, _ = estimator.estimate(inputs, count, "fast", memory)
-    inside = np.asarray(found.score) <= 1
+        with in_precision_of(estimator.model):
+            coefficients = network_coefficients(estimator.model, dict(inputs))
+        return _Accepted(np.full(count, np.inf), np.zeros(count, bool), np.ones(count, bool), coefficients)
+    found, coefficients, _ = estimator.estimate(inputs, count, "fast", memory, finer=False)
+    ratios, score = calibration.fast, np.asarray(found.score)
+    size, outside = np.asarray(found.error) / ratios.median, score > 1
     # More than 95% of what is claimed shall hold, and an input outside needs a margin that grows with the distance.
-    certain = np.asarray(found.error) * calibration.fast.certain / calibration.fast.median
-    certain = certain * np.where(inside, 1.0, MARGIN * np.asarray(found.score))
-    return np.where(inside, np.asarray(found.upper_95), certain), certain <= rtol
+    margin = ratios.certain * np.where(outside, MARGIN * score, 1.0)
+    again = np.flatnonzero(outside & (margin * size <= rtol))
+    if len(again):
+        with in_precision_of(estimator.model):
+            size = estimator.look_again(inputs, coefficients, size, again)
+    certain = margin * size
+    return _Accepted(np.where(outside, certain, ratios.upper_95 * size), certain <= rtol, outside, coefficients)
 
 
 def _reason(rows: np.ndarray, errors: np.ndarray, needs: list[Bandwidth], rtol: float) -> str:
@@ -158,8 +177,3 @@ def _reason(rows: np.ndarray, errors: np.ndarray, needs: list[Bandwidth], rtol: 
     if unknown < len(rows):
         told.append("the differences of levels fall too slowly for the largest basis that is tried")
     return f"functions {functions_in_words(rows.tolist())}: {'; '.join(told)}"
-
-
-def _fill(values: list[np.ndarray], rows: np.ndarray, computed: list[np.ndarray]) -> None:
-    for whole, some in zip(values, computed, strict=True):
-        whole[rows] = some

@@ -22,7 +22,7 @@ from ..evaluation.report import evaluation_report, training_report
 from ..evaluation.validation import Validation, find_validation
 from ..losses.supervised import Data
 from ..operator.calibrate import FUNCTIONS, NotCalibrated
-from ..operator.error import describe_calibration
+from ..operator.error_labels import describe_calibration
 from ..operator.evaluator import forget_programs
 from ..operator.operator import Operator, load
 from ..operator.saving import describe

@@ -176,9 +176,6 @@ def call_methods(numbers: random.Random, times: int, until: float = math.inf) ->
     calls = {
         "residual(nodes)": lambda v: operator.residual(u, nodes=v),
         "residual(nodes by axis)": lambda v: operator.residual(u, nodes={"t": v, "x": v}),
-        "refine(steps)": lambda v: operator.refine(u, v),
-        "refine(method)": lambda v: operator.refine(u, method=v),
-        "refine(weights)": lambda v: operator.refine(u, weights={"equation": v}),
         "solve(rtol)": lambda v: operator.solve(u, v, t=0.5, x=0.5),
         "error(level)": lambda v: operator.error(u, level=v),
         "advance(t)": lambda v: operator.advance(u, t=v, x=0.5),
@@ -187,7 +184,7 @@ def call_methods(numbers: random.Random, times: int, until: float = math.inf) ->
         "evaluate": lambda v: operator.evaluate(v, t=0.5, x=0.5),
     }
     # What is a right value of one of them by chance is left out.
-    right = {"refine(steps)": ("0",), "refine(weights)": ("0", "1.5"), "advance(t)": ("0", "1.5", "array([1, 2])")}
+    right = {"advance(t)": ("0", "1.5", "array([1, 2])")}
     cases = [(name, value) for name in calls for value in ODD if repr(value) not in right.get(name, ())]
     for name, value in numbers.sample(cases, min(times, len(cases))):
         if time.monotonic() > until:

@@ -1,0 +1,169 @@
+r"""Correction to a tolerance: Newton's method in the basis of an operator, then in larger ones, level by level.
+
+An answer is accepted on the difference of two levels only. A residual that is small in one basis says nothing about
+what lies outside of it: a front that no function of the basis resolves leaves hardly a trace in it.
+
+If differences fall by a factor q from level to level, all that are still to come sum to q / (1 - q) of the last one.
+That is what the finer level is announced with. q is the larger one of two ratios: of the last two differences, as soon
+as there are two, and of what the finest solution has beyond each of the two levels below it.
+"""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float64, Int
+
+from ..discretise.bandwidth import Bandwidth
+from ..discretise.level import Level, coefficient_norms, distance
+from ..discretise.newton import Solved
+from ..functions import Functions
+from .ladder import GROWTH, Ladder, resized, rows_of
+
+LEVELS = 5
+"""Levels, at most."""
+
+UNKNOWN, SLOWEST = 2.0, 0.9
+"""What a difference is multiplied by if no rate is known; and the rate above which differences say nothing."""
+
+SMALL = 0.05
+"""The part of the tolerance below which the rate of differences is that of rounding and iterations; no larger one than
+`SLOWEST` is believed then."""
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """Corrected functions.
+
+    - `parts`: the rows of some functions, and the level that they have reached; every function is in one of them.
+    - `errors`: the announced relative error of each; infinite if it is not known.
+    - `steps`: how many levels each has climbed beyond the first.
+    - `seconds`: what each has taken, an equal part of what was computed together.
+    """
+
+    parts: Sequence[tuple[Int[np.ndarray, " _"], Level]]
+    errors: Float64[np.ndarray, " functions"]
+    steps: Int[np.ndarray, " functions"]
+    seconds: Float64[np.ndarray, " functions"]
+
+
+def climb(
+    ladder: Ladder,
+    needs: Sequence[Bandwidth],
+    inputs: Mapping[str, Functions],
+    start: Float64[np.ndarray, "functions fields *_"],
+    rtol: float,
+) -> Climbed:
+    """Each function corrected until its announced error is below a tolerance, or as far as the ladder goes. To be
+    called in double precision.
+
+    **Arguments:**
+
+    - `needs`: how many functions the inputs need along each axis, for the quadrature.
+    - `inputs`: functions by name, derived ones included, in float64.
+    - `start`: coefficients in the basis of the ladder.
+    """
+    total = len(start)
+    errors, differences = np.full(total, np.inf), np.full(total, np.inf)
+    steps, seconds = np.zeros(total, int), np.zeros(total)
+    parts: list[tuple[np.ndarray, Level]] = []
+    active, below, best = np.arange(total), None, _given(ladder, start)
+    for level in range(LEVELS):
+        discretisation = ladder.discretisation(level)
+        if discretisation is None or not len(active):
+            break
+        began = time.perf_counter()
+        own = dict(inputs) if len(active) == total else {name: f[active] for name, f in inputs.items()}
+        guess = ladder.moved(best.discretisation, discretisation, best.solved.coefficients)
+        here = ladder.solve(discretisation, needs, own, guess, rtol)
+        reached = np.zeros(len(active), bool)
+        if below is not None:
+            apart = np.where(here.solved.converged & below.solved.converged, _apart(below, here, guess, own), np.inf)
+            rates = np.fmax(_ratio(apart, differences[active]), _tails(ladder, level, below, here))
+            left = np.where(here.solved.converged, here.solved.change, np.inf)
+            announced = _factors(np.where(apart <= SMALL * rtol, np.fmin(rates, SLOWEST), rates)) * apart + left
+            differences[active], errors[active], steps[active] = apart, announced, level
+            reached = announced <= rtol
+            parts.append((active[reached], part(here, reached)))
+        seconds[active] += (time.perf_counter() - began) / len(active)
+        below, active = part(here, ~reached), active[~reached]
+        # A basis that is too coarse may have no solution where the next one has, which starts from the same guess.
+        known = here.solved.converged.reshape(-1, *(1,) * (guess.ndim - 1))
+        kept = replace(here.solved, coefficients=np.where(known, here.solved.coefficients, guess))
+        best = part(replace(here, solved=kept), ~reached)
+    if len(active):
+        parts.append((active, best))
+        errors[active] = np.where(best.solved.converged, errors[active], np.inf)
+    return Climbed([(rows, of_rows) for rows, of_rows in parts if len(rows)], errors, steps, seconds)
+
+
+def distances_from(
+    ladder: Ladder,
+    climbed: Climbed,
+    inputs: Mapping[str, Functions],
+    start: Float64[np.ndarray, "functions fields *_"],
+) -> Float64[np.ndarray, " functions"]:
+    """How far a start was from what was climbed to, relative to that: its error. Infinite if that is not known. To be
+    called in double precision."""
+    moved = np.full(len(start), np.inf)
+    for rows, level in climbed.parts:
+        own = {name: f[rows] for name, f in inputs.items()}
+        guess = ladder.moved(ladder.base, level.discretisation, start[rows])
+        moved[rows] = np.where(level.solved.converged, _apart(_given(ladder, start[rows]), level, guess, own), np.inf)
+    return moved
+
+
+def _apart(below: Level, here: Level, across: np.ndarray, inputs: Mapping[str, Functions]) -> np.ndarray:
+    """The distances of two levels, relative to the finer one; `across` are the coefficients of the coarser one in the
+    basis of the finer."""
+    if not len(across):
+        return np.zeros(0)
+    if here.discretisation.smoothed or here.discretisation.problem.chart is not None:
+        return distance(below, here, inputs)
+    with np.errstate(all="ignore"):
+        return coefficient_norms(across - here.solved.coefficients) / np.maximum(here.solved.norms, 1e-300)
+
+
+def _tails(ladder: Ladder, level: int, below: Level, here: Level) -> Float64[np.ndarray, " functions"]:
+    """How much the solutions have beyond the level below, relative to what that has beyond the one below it; NaN where
+    it is not known."""
+    lower = resized(ladder.base, GROWTH ** (level - 2))
+    if lower.ranks == below.discretisation.ranks:
+        return np.full(len(here.solved.coefficients), np.nan)
+    once = ladder.moved(here.discretisation, below.discretisation, here.solved.coefficients)
+    twice = ladder.moved(below.discretisation, lower, once)
+    # The bases are orthonormal and nested, so squares of parts are differences of squares.
+    squares = [coefficient_norms(c) ** 2 for c in (here.solved.coefficients, once, twice)]
+    with np.errstate(all="ignore"):
+        beyond, before = (np.sqrt(np.maximum(a - b, 0.0)) for a, b in itertools.pairwise(squares))
+        return beyond / np.maximum(before, 1e-300)
+
+
+def _ratio(
+    difference: Float64[np.ndarray, " functions"], earlier: Float64[np.ndarray, " functions"]
+) -> Float64[np.ndarray, " functions"]:
+    """Of two differences; NaN where one of them is not known."""
+    known = np.isfinite(earlier) & np.isfinite(difference)
+    return np.where(known, difference / np.where(known, np.maximum(earlier, 1e-300), 1.0), np.nan)
+
+
+def _factors(rates: Float64[np.ndarray, " functions"]) -> Float64[np.ndarray, " functions"]:
+    """The error of the finer of two levels, relative to their difference, at most."""
+    rates = np.maximum(rates, 0.5)
+    with np.errstate(all="ignore"):
+        factors = np.where(rates <= SLOWEST, rates / (1 - np.minimum(rates, SLOWEST)), np.inf)
+    return np.where(np.isnan(rates), UNKNOWN, factors)
+
+
+def _given(ladder: Ladder, start: np.ndarray) -> Level:
+    """Coefficients that were not solved for, as a level."""
+    total = len(start)
+    solved = Solved(start, np.ones(total, bool), np.zeros(total), np.ones(total), "none")
+    return Level(ladder.base, (), solved)
+
+
+def part(level: Level, rows: np.ndarray) -> Level:
+    """A level with some of its functions."""
+    return replace(level, solved=rows_of(level.solved, rows))

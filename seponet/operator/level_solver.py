@@ -1,0 +1,163 @@
+r"""Newton's method on one level of a ladder: compiled once, preconditioned once, for whole batches.
+
+$P^{-1} J(c)\,\delta = P^{-1} G(c)$ is solved by GMRES with the averaged Jacobian P of functions like those that the
+operator was calibrated on. How much of an error is left after a step is told without another one: the step times the
+factor $|P^{-1} G(c - \delta)| / |P^{-1} G(c)|$, in which what P gets wrong cancels. So a good start, and a tolerance
+that is not small, make one step enough. Whatever does not fall by half is left to the robust solver (`newton`).
+"""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float64
+
+from .._precision import double_precision
+from .._program import OwnProgram
+from ..calculus.collocation import Nodes
+from ..discretise.discretisation import Discretisation
+from ..discretise.gmres import gmres
+from ..discretise.newton import Solved
+from ..discretise.norms import increment_norms, solution_norms
+from ..discretise.preconditioner import Preconditioner, make_preconditioner
+from ..discretise.tested import TestedResiduals
+from ..functions import Functions
+
+STEPS, ITERATIONS = 6, 40
+"""Newton steps, and iterations of GMRES in each."""
+
+ENOUGH, LEAST = 0.3, 1e-4
+"""GMRES ends when its residual is this part of the tolerance, and has fallen thirty-fold or as the ladder asks for; it
+need not fall to less than the second number."""
+
+FALLING = 0.5
+"""The part of the residual that a step may leave, at most."""
+
+BATCHES = (1, 4, 16)
+"""How many functions are solved together: the least of these that holds them, and several of the largest."""
+
+MEMORY = 1 << 28
+"""Bytes for the directions of GMRES and values on the grid, about."""
+
+
+class LevelSolver:
+    """Solutions in one discretisation.
+
+    **Arguments:**
+
+    - `discretisation`, `nodes`: the trial functions, and the quadrature.
+    - `inputs`, `coefficients`: functions that the Jacobian is averaged over, and about where, in float64.
+    - `forcing`: the part of a residual that GMRES may leave, at most.
+    - `single`: whether to compute in float32.
+    """
+
+    def __init__(
+        self,
+        discretisation: Discretisation,
+        nodes: Nodes,
+        inputs: Mapping[str, Functions],
+        coefficients: Float64[np.ndarray, "functions fields *_"],
+        *,
+        forcing: float,
+        single: bool,
+    ) -> None:
+        self.discretisation, self.nodes, self.single = discretisation, nodes, single
+        with double_precision():
+            preconditioner = make_preconditioner(discretisation, nodes, inputs, jnp.asarray(coefficients))
+            self.preconditioner = self._cast(preconditioner)
+        item, points = (4 if single else 8), math.prod(n for _, n in nodes)
+        held = item * ((ITERATIONS + 10) * discretisation.size + 40 * points)
+        self.batches = [batch for batch in BATCHES if batch * held <= MEMORY] or [1]
+        self._program = OwnProgram(partial(_correct, discretisation, nodes, forcing))
+
+    def __call__(
+        self, inputs: Mapping[str, Functions], start: Float64[np.ndarray, "functions fields *_"], tolerance: float
+    ) -> Solved:
+        """The solutions for some inputs, in float64 as they are given and returned.
+
+        **Arguments:**
+
+        - `start`: the first guess.
+        - `tolerance`: the relative error that may be left of the iterations. `change` of the result estimates it, and
+            is infinite where they have not converged.
+        """
+        total, parts = len(start), []
+        size = next((batch for batch in self.batches if batch >= total), self.batches[-1])
+        with double_precision():
+            for first in range(0, total, size):
+                rows = np.minimum(np.arange(first, first + size), total - 1)
+                part = self._cast({name: f[rows] for name, f in inputs.items()})
+                guess = self._cast(jnp.asarray(start[rows]))
+                with jax.enable_x64(not self.single):
+                    parts.append(self._program(self.preconditioner, part, guess, jnp.asarray(tolerance)))
+        c, change, norms, converged = (
+            np.concatenate([np.asarray(p) for p in of])[:total] for of in zip(*parts, strict=True)
+        )
+        return Solved(
+            c.astype(np.float64), converged, change.astype(np.float64), norms.astype(np.float64), method="iterative"
+        )
+
+    def _cast(self, tree: Any) -> Any:
+        dtype = jnp.float32 if self.single else jnp.float64
+        return jax.tree.map(lambda leaf: leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, tree)
+
+
+class _Iterate(NamedTuple):
+    """The state of Newton's method: steps so far, coefficients, the error that is left, norms, which have failed."""
+
+    steps: Array
+    c: Float[Array, "functions fields *_"]
+    left: Float[Array, " functions"]
+    norms: Float[Array, " functions"]
+    failed: Bool[Array, " functions"]
+
+
+def _correct(
+    discretisation: Discretisation,
+    nodes: Nodes,
+    forcing: float,
+    preconditioner: Preconditioner,
+    inputs: Mapping[str, Functions],
+    start: Float[Array, "functions fields *_"],
+    tolerance: Float[Array, ""],
+) -> tuple[Array, Float[Array, " functions"], Float[Array, " functions"], Bool[Array, " functions"]]:
+    """Coefficients, the relative errors that are left, norms of the solutions, and which have converged."""
+    tested, tiny = TestedResiduals(discretisation, nodes, inputs, len(start)), jnp.finfo(start.dtype).tiny
+
+    def preconditioned(rows: Array) -> Array:
+        return preconditioner(tested, rows).reshape(len(start), -1)
+
+    def improve(iterate: _Iterate) -> _Iterate:
+        rows, slopes = tested.linearise(iterate.c)
+        target = preconditioned(rows)
+        apply = lambda flat: preconditioned(tested.push(slopes, flat.reshape(start.shape)))  # noqa: E731
+        norms = solution_norms(discretisation, inputs, nodes, iterate.c)
+        wanted = ENOUGH * tolerance * norms / jnp.maximum(_lengths(target), tiny)
+        flat, _ = gmres(apply, target, jnp.clip(wanted, LEAST, forcing), ITERATIONS)
+        delta = flat.reshape(start.shape)
+        c = iterate.c - delta
+        falls = _lengths(preconditioned(tested(c))) / jnp.maximum(_lengths(target), tiny)
+        norms = solution_norms(discretisation, inputs, nodes, c)
+        change = increment_norms(discretisation, inputs, nodes, delta) / jnp.maximum(norms, tiny)
+        # At the rounding level residuals do not fall, and steps are short.
+        failed = iterate.failed | ~((falls < FALLING) | (change <= tolerance))
+        c = jnp.where(failed.reshape(-1, *(1,) * (c.ndim - 1)), iterate.c, c)
+        return _Iterate(iterate.steps + 1, c, change * jnp.minimum(falls, 1.0), norms, failed)
+
+    def unfinished(iterate: _Iterate) -> Array:
+        first = iterate.steps == 0
+        return first | ((iterate.steps < STEPS) & jnp.any((iterate.left > tolerance) & ~iterate.failed))
+
+    none = jnp.zeros(len(start), start.dtype)
+    first = _Iterate(jnp.asarray(0), start, none + jnp.inf, none, none > 0)
+    last = jax.lax.while_loop(unfinished, improve, first)
+    converged = (last.left <= tolerance) & ~last.failed
+    return last.c, jnp.where(converged, last.left, jnp.inf), last.norms, converged
+
+
+def _lengths(flat: Float[Array, "functions n"]) -> Float[Array, " functions"]:
+    return jnp.linalg.norm(flat, axis=1)

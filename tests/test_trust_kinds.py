@@ -1,0 +1,121 @@
+"""Estimates and corrections for all kinds of problems: transport, dispersion, waves, shapes, numbers, translations."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import zoo
+
+from seponet import Domain, Operator, Periodic, Problem, Value, maps
+from seponet.functions import Scalar, SpectralField
+from seponet.operator.operator import MEMORY
+from seponet.operator.solving import DONE, solve_to
+
+KEY = jax.random.key(2)
+FIELD = {"sigma": 3.0, "tau": 3.0, "gamma": 3.0}
+
+
+class Transport(Problem):
+    """Waves that travel with a speed of their own."""
+
+    domain = Domain(t=(0, 0.25), x=Periodic(0, 1))
+    inputs = {"u": SpectralField(domain["x"], **FIELD, modes=2), "c": Scalar(-2.0, 2.0)}
+    conditions = [Value({"t": 0}, equals="u")]
+
+    def equation(self, s_t, s_x, c):
+        return s_t + c * s_x
+
+
+class Star(Problem):
+    """A shape as an input, and a map of the disk to it."""
+
+    domain = maps.disk(lambda R: jnp.exp(R / 4))
+    inputs = {"R": SpectralField(Domain(theta=Periodic(0, 2 * np.pi)), sigma=1600, tau=3, gamma=6, modes=3)}
+    conditions = [Value({"rho": 1})]
+
+    def equation(self, s_xx, s_yy):
+        return s_xx + s_yy + 1
+
+
+class Burgers(Problem):
+    domain = Domain(t=(0, 1), x=Periodic(0, 1))
+    inputs = {"u": SpectralField(domain["x"], sigma=20.0, tau=3.0, gamma=3.0, modes=3)}
+    conditions = [Value({"t": 0}, equals="u")]
+
+    def equation(self, s, s_t, s_x, s_xx):
+        return s_t + s * s_x - 0.02 * s_xx
+
+
+def make(problem: Problem, rank: dict[str, int], **changes: Any) -> Operator:
+    """An operator that has learned nothing: its answer is the lift."""
+    config: dict[str, Any] = {"decoder": "tucker", "trunk": "classical", "rank": rank, "exact": "all", "sensors": 16}
+    return Operator(zoo.small(problem, **(config | {"zero_last": True} | changes)))
+
+
+@pytest.mark.parametrize(
+    ("problem", "rank"),
+    [
+        (Transport(), {"t": 8, "x": 5}),
+        (zoo.KdV(), {"t": 6, "x": 15}),
+        (zoo.Wave(), {"t": 9, "x": 9}),
+        (Star(), {"rho": 7, "theta": 13}),
+        (zoo.Pendulum(), {"t": 12}),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Problem) else "",
+)
+def test_the_estimate_is_the_distance_to_what_solve_finds(problem, rank):
+    operator = make(problem, rank)
+    estimator = operator._estimator
+    inputs, _ = operator.read_inputs({n: f for n, f in problem.sample(KEY, 1).items() if n in problem.inputs})
+    solved = solve_to(estimator, inputs, 1, 5e-4, MEMORY)
+    assert DONE[solved.done[0]] in ("corrected", "larger basis")
+    ((_, level),) = solved.parts
+    # A wrong answer near the solution: each coefficient a bit off.
+    ladder, random = estimator.ladder, np.random.default_rng(0)
+    right = ladder.moved(level.discretisation, ladder.base, level.solved.coefficients)
+    wrong = right + 0.05 * np.sqrt(np.mean(right**2)) * random.standard_normal(right.shape)
+    _, _, estimate = estimator.correction(inputs, jnp.asarray(wrong))
+    apart = ladder.moved(ladder.base, level.discretisation, wrong) - level.solved.coefficients
+    truth = np.linalg.norm(apart) / level.solved.norms
+    if problem.chart is None:  # else lengths of coefficients are those of the box
+        np.testing.assert_allclose(estimate, truth, rtol=0.1)
+    else:
+        assert 0.5 * truth < estimate < 2 * truth
+
+
+def test_transport_chooses_the_level_that_is_reliable():
+    problem = Transport()
+    operator = make(problem, {"t": 8, "x": 5}).calibrate(24)
+    calibration = operator.calibration
+    assert calibration is not None
+    assert calibration.level == "solve"
+    assert (
+        calibration.fast.upper_95 / calibration.fast.median > 2 * calibration.solve.upper_95 / calibration.solve.median
+    )
+    inputs = problem.sample(jax.random.key(8), 20)
+    x, t = np.arange(32) / 32, np.linspace(0, 0.25, 21)
+    waves = np.fft.rfft(np.asarray(inputs["u"](inputs["u"].space.sensors(32)))) / 32
+    k, c = np.arange(17), np.asarray(inputs["c"].parameters)
+    places = x[None, None] - c[:, None, None] * t[None, :, None]
+    phases = np.exp(2j * np.pi * k[:, None, None, None] * places[None])
+    exact = np.einsum("fk,kftx->ftx", waves * np.where(k > 0, 2, 1), phases).real
+    gap, size = (np.sum(v**2, axis=(1, 2)) for v in (operator.predict(inputs, t=t, x=x).to_numpy() - exact, exact))
+    truth, found = np.sqrt(gap / size), operator.error(inputs)
+    assert np.sum(truth <= found.upper_95.to_numpy()) >= 17
+    assert np.median(found.upper_95.to_numpy() / truth) < 3
+
+
+def test_models_that_commute_with_translations_have_estimates_that_do_not_see_them():
+    operator = make(Burgers(), {"t": 5, "x": 9}, invariant="x", zero_last=False)
+    values = np.asarray(operator.model.encode(Burgers().sample(KEY, 2))["u"])
+    moved = np.roll(values, 5, axis=1)
+    found, again = operator.error({"u": values}), operator.error({"u": moved})
+    np.testing.assert_allclose(found.error, again.error, rtol=1e-4)
+    assert np.all(found.error > 0.01)
+    t, x = np.linspace(0, 1, 11), np.arange(32) / 32
+    solved, elsewhere = (operator.solve({"u": u}, 1e-3, t=t, x=x) for u in (values, moved))
+    assert solved.attrs["reached"] == elsewhere.attrs["reached"] == 2
+    # Five of sixteen sensors are ten of these points.
+    np.testing.assert_allclose(np.roll(solved, 10, axis=2), elsewhere, atol=2e-3 * float(abs(solved).max()))
