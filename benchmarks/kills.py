@@ -2,9 +2,9 @@
 
     python benchmarks/kills.py [--kills 10] [--seed 0]
 
-Every attempt goes on from what the last one left, with two or three processes by turns; a random one is killed after a
-random time. Stored are how long the others took to end, and how far the final state is from that of an undisturbed
-run of one process.
+Every attempt goes on from what the last one left, with two or three processes by turns. A random one is killed at a
+random moment: in every third attempt of its start, while it loads and compiles, in the others of its training. Stored
+are how long the others took to end, and how far the final state is from that of an undisturbed run of one process.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from results import machine, store
 
 TESTS = Path(__file__).parent.parent / "tests"
 PROBLEM, RECIPE = f"{TESTS / 'data' / 'decay.py'}:Decay", TESTS / "data" / "decay.toml"
-STEPS = 3000
+STEPS = 6000
 
 
 def command(out: Path, *more: str) -> list[str]:
@@ -51,16 +51,30 @@ def last_state(out: Path) -> tuple[int, list[np.ndarray]]:
         return int(newest.stem), [stored[name] for name in sorted(stored.files) if name != "meta"]
 
 
-def attempt(count: int, out: Path, victim: int, after: float) -> dict[str, Any]:
-    """Kill one process, and see how long the others live."""
+def log_size(out: Path) -> int:
+    log = out / "metrics.jsonl"
+    return log.stat().st_size if log.exists() else 0
+
+
+def attempt(count: int, out: Path, victim: int, after: float, training: bool) -> dict[str, Any]:
+    """Kill one process, so many seconds after the start or after the first block of steps, and see how long the others
+    live."""
     processes = start(count, out)
+    time.sleep(1.0)
+    before, deadline = log_size(out), time.monotonic() + 300
+    while training and log_size(out) <= before and all(p.poll() is None for p in processes):
+        # What an earlier attempt logged after its last checkpoint is cut off at the start.
+        before = min(before, log_size(out))
+        time.sleep(0.05)
+        if time.monotonic() > deadline:
+            break
     time.sleep(after)
     running = [process.poll() is None for process in processes]
     processes[victim].send_signal(signal.SIGKILL)
     began, seconds, said = time.monotonic(), [], []
     for i, process in enumerate(processes):
         try:
-            _, errors = process.communicate(timeout=120)
+            _, errors = process.communicate(timeout=200)
         except subprocess.TimeoutExpired:
             process.kill()
             _, errors = process.communicate()
@@ -71,6 +85,7 @@ def attempt(count: int, out: Path, victim: int, after: float) -> dict[str, Any]:
     return {
         "processes": count,
         "killed": victim,
+        "while": "training" if training else "starting",
         "after_seconds": after,
         "all_running": all(running),
         "others_ended_after_seconds": max(seconds),
@@ -84,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--longest", type=float, default=40.0, help="the latest moment, in seconds after the start")
+    parser.add_argument("--longest", type=float, default=40.0, help="the latest moment of a start, in seconds")
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)
     os.environ.setdefault("NPROC", "1")
@@ -93,7 +108,9 @@ def main() -> None:
         rows = []
         for number in range(arguments.kills):
             count = 2 + number % 2
-            rows.append(attempt(count, out, chance.randrange(count), chance.uniform(1.0, arguments.longest)))
+            training = number % 3 != 1
+            after = chance.uniform(0.0, 4.0 if training else arguments.longest)
+            rows.append(attempt(count, out, chance.randrange(count), after, training))
             print(rows[-1], flush=True)
         resume = ["--resume"] if (out / "config.toml").exists() else []
         for words in (command(out, *resume), command(alone)):

@@ -48,7 +48,7 @@ name = "adam"
 [train.loss]
 normalise = false
 """
-COMMANDS = ("list", "train", "evaluate", "predict", "solve", "plot", "reference", "info", "bench")
+COMMANDS = ("list", "train", "sweep", "evaluate", "predict", "solve", "plot", "reference", "info", "bench")
 
 
 @pytest.fixture(scope="module")

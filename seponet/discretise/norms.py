@@ -55,6 +55,6 @@ def _l2(
     squares = squares if element is None else squares * element
     for weights in collocation.weights:
         assert weights is not None
-        squares = jnp.tensordot(squares, weights, ((1,), (0,)))
+        squares = jnp.tensordot(squares, weights, ((1,), (0,)), precision="highest")
     volume = math.prod(axis.length for _, axis in model.problem.domain.axes)
     return jnp.sqrt(volume * squares)

@@ -130,12 +130,11 @@ def _from_slurm(environ: Mapping[str, str]) -> Launch | None:
     nodes = environ.get("SLURM_STEP_NODELIST", "")
     if count is None or index is None or job is None or step is None or not nodes or not 0 <= index < count:
         return None
-    per_node = _number(environ, "SLURM_STEP_NUM_NODES")
-    local = {1: count}.get(per_node or 0, 1 if per_node else None)
-    tasks = re.fullmatch(r"(\d+)(?:\(x\d+\))?.*", environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
-    if local == 1 and tasks:
-        local = min(int(tasks.group(1)), count - 1)
-    host = "127.0.0.1" if per_node == 1 else first_host(nodes)
+    alone = _number(environ, "SLURM_STEP_NUM_NODES") == 1
+    # Written "4(x2)" or "4,2": the first number is that of the first node.
+    tasks = re.match(r"\d{1,9}", environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    local = count if alone else min(int(tasks.group()), count - 1) if tasks else None
+    host = "127.0.0.1" if alone else first_host(nodes)
     return Launch("Slurm", count, index, host, _port(f"{job}.{step}"), local, _number(environ, "SLURM_LOCALID"))
 
 

@@ -62,7 +62,7 @@ class Star(Group):
         self._stop: str | None = None
         self._computing: tuple[float, float] | None = None
         self._is_together = False
-        self._left = threading.Event()
+        self._left, self._closed = threading.Event(), threading.Event()
         self._ending = threading.Lock()
         self.links, self.hosts = meet(launch, arrival, silence)
         for index, link in self.links.items():
@@ -150,6 +150,7 @@ class Star(Group):
 
     def close(self) -> None:
         self._left.set()
+        self._closed.set()
         for link in self.links.values():
             link.close()
 
@@ -215,7 +216,7 @@ class Star(Group):
     def _beat(self) -> None:
         """Signs of life, and who has given none."""
         told = False
-        while not self._left.wait(BEAT):
+        while not self._closed.wait(BEAT):
             for index, link in self.links.items():
                 with contextlib.suppress(OSError):
                     if self._stop and not self.leader and not told:

@@ -48,7 +48,8 @@ def interpolate(space: Space, values: Float[Array | np.ndarray, "functions *_"])
     for name, count in zip(space.domain, values.shape[first:], strict=True):
         basis, coefficients = cardinal(space.domain[name], count)
         # Contracts the first remaining axis and appends the basis, so the axes end up in order.
-        values = xp.tensordot(values, xp.asarray(coefficients, values.dtype), ((first,), (0,)))
+        precision = {} if xp is np else {"precision": "highest"}
+        values = xp.tensordot(values, xp.asarray(coefficients, values.dtype), ((first,), (0,)), **precision)
         bases.append(basis)
     return Functions(Interpolant(space.domain, tuple(bases), space.components), jnp.asarray(values))
 

@@ -14,6 +14,6 @@ class Decay(Problem):
     def equation(self, s, s_t, a):
         return s_t + a * s
 
-    def reference(self, inputs, points):
+    def reference(self, inputs, points):  # pyright: ignore[reportIncompatibleMethodOverride]
         rates = np.asarray(inputs["a"].parameters, np.float64)
         return {"s": np.exp(-rates[:, None] * points["t"][None])}
