@@ -7,6 +7,7 @@ are solved to a rough tolerance."""
 import ast
 import contextlib
 import io
+import itertools
 import shlex
 import shutil
 import sys
@@ -126,7 +127,7 @@ def commands_of(code: str) -> Iterator[list[str]]:
 
 def _make_room(folder: Path, words: list[str]) -> None:
     """Remove the run that a training would not overwrite: a page begins where there is none."""
-    given = dict(zip(words, words[1:], strict=False))
+    given = dict(itertools.pairwise(words))
     out = given.get("--out", f"runs/{words[0]}-{given.get('--recipe', 'quick')}")
     if "--resume" not in words and (folder / out).exists():
         shutil.rmtree(folder / out)
@@ -159,8 +160,8 @@ class _Assigned(ast.NodeTransformer):
 
 @contextlib.contextmanager
 def _smaller(small: Mapping[str, Any] | None) -> Iterator[None]:
-    """Trainings take the few steps of `FEW` instead of their recipes', and are neither validated nor calibrated; what is
-    solved is solved roughly."""
+    """Trainings take the few steps of `FEW` instead of their recipes', and are neither validated nor calibrated;
+    solutions are rough."""
     if small is None:
         yield
         return
