@@ -1,9 +1,10 @@
 """Memory of one process over many trainings of different PDEs, and over many grids: bounded, however many there are.
 
-    seponet bench memory trainings      # the zoo with the general recipe and a few steps, calibrated; ten minutes
+    seponet bench memory trainings      # the zoo with the general recipe and a few steps, calibrated; half an hour
+    seponet bench memory equations      # twenty equations in one variable, not calibrated; four minutes
     seponet bench memory grids          # 500 grids of one operator; two minutes
 
-Writes `results/memory_trainings.json` or `results/memory_grids.json`: resident MiB after each, and by how much the
+Writes `results/memory_trainings.json` and so on: resident MiB after each, and by how much the
 largest one after the tenth is above the tenth. At most 200 MiB are allowed; more is exit code 1.
 """
 
@@ -12,13 +13,15 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 # As many programs in a third of the time: what is measured is what is kept of them. JAX reads this when it starts.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import psutil
 from results import machine, store
@@ -26,6 +29,7 @@ from zoo import PROBLEMS, address
 
 import seponet
 from seponet import nn
+from seponet.functions import GaussianField
 from seponet.operator.operator import Operator
 
 ALLOWED, TENTH = 200, 9
@@ -35,12 +39,59 @@ STEPS, GRIDS = 5, 500
 
 
 def trainings(names: list[str]) -> Iterator[str]:
-    """One training after the other: discretisation, solved functions, a few steps, validation, calibration."""
-    warnings.simplefilter("ignore")  # five steps are no training, and it says so
     for name in names:
-        # What is compiled is the same for any tolerance; a coarse one is solved in less time.
-        changes = {"train.steps": STEPS, "train.targets.first": 100}
-        seponet.train(address(name), "quick", tolerance=0.05, calibration=20, set=changes, quiet=True)
+        train(address(name), 20)
+        yield name
+
+
+def train(problem: str | seponet.Problem, calibration: int) -> None:
+    """Discretisation, solved functions, a few steps, validation; and a calibration on some functions."""
+    warnings.simplefilter("ignore")  # five steps are no training, and it says so
+    # What is compiled is the same for any tolerance; a coarse one is solved in less time.
+    changes = {"train.steps": STEPS, "train.targets.first": 100}
+    seponet.train(problem, "quick", tolerance=0.05, calibration=calibration, set=changes, quiet=True)
+
+
+SOURCES: dict[str, Callable[[Any, Any], Any]] = {
+    "s": lambda s, u: s - u,
+    "s^2": lambda s, u: s**2 - u,
+    "s^3": lambda s, u: s**3 - u,
+    "s^5": lambda s, u: s**5 - u,
+    "s + s^3": lambda s, u: s + s**3 - u,
+    "s - s^3": lambda s, u: (s - s**3) / 4 - u,
+    "s (1 - s)": lambda s, u: s * (1 - s) / 4 - u,
+    "exp s": lambda s, u: jnp.exp(s) - u,
+    "exp(-s)": lambda s, u: -jnp.exp(-s) - u,
+    "sin s": lambda s, u: jnp.sin(s) - u,
+    "cos s": lambda s, u: jnp.cos(s) - u,
+    "tanh s": lambda s, u: jnp.tanh(s) - u,
+    "atan s": lambda s, u: jnp.arctan(s) - u,
+    "sinh s": lambda s, u: jnp.sinh(s) - u,
+    "s / (1 + s^2)": lambda s, u: s / (1 + s**2) - u,
+    "sqrt(1 + s^2)": lambda s, u: jnp.sqrt(1 + s**2) - u,
+    "log(1 + s^2)": lambda s, u: jnp.log(1 + s**2) - u,
+    "u s": lambda s, u: u * s / 4 - 1,
+    "exp(u) s": lambda s, u: jnp.exp(u) * s - 1,
+    "u + u s^2": lambda s, u: u * (1 + s**2 / 4),
+}
+"""Twenty equations s_xx = f(s, u), by their terms in s."""
+
+
+def make_equation(source: Callable[[Any, Any], Any]) -> seponet.Problem:
+    class Equation(seponet.Problem):
+        domain = seponet.Domain(x=(0, 1))
+        inputs = {"u": GaussianField(domain, length_scale=0.3)}
+        conditions = [seponet.Value({"x": (0, 1)})]
+
+        def equation(self, s, s_xx, u):
+            return s_xx - source(s, u)
+
+    return Equation()
+
+
+def equations() -> Iterator[str]:
+    for name, source in SOURCES.items():
+        train(make_equation(source), 0)
         yield name
 
 
@@ -64,24 +115,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="seponet bench memory", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["trainings", "grids"])
+    parser.add_argument("what", choices=["trainings", "equations", "grids"])
     parser.add_argument("problems", nargs="*", help="some of the zoo, in this order; all by default, and stored")
     arguments = parser.parse_args()
-    cases = grids() if arguments.what == "grids" else trainings(arguments.problems or list(PROBLEMS))
-    rows, began = [], time.perf_counter()
+    kinds = {"grids": grids, "equations": equations, "trainings": lambda: trainings(arguments.problems or [*PROBLEMS])}
+    cases = kinds[arguments.what]()
+    rows: list[dict[str, Any]] = []
+    began, grown = time.perf_counter(), None
     for name in cases:
         row = {"case": name, "mib": round(resident(), 1), "maps": memory_maps(), "arrays_mib": round(arrays(), 1)}
         rows.append({**row, "seconds": round(time.perf_counter() - began, 1)})
-        if arguments.what == "trainings" or len(rows) % 50 == 0:
+        after = [row["mib"] for row in rows[TENTH:]]
+        grown = round(max(after) - after[0], 1) if after else None
+        if arguments.what != "grids" or len(rows) % 50 == 0:
             print(rows[-1], flush=True)
-    after = [row["mib"] for row in rows[TENTH:]]
-    grown = round(max(after) - after[0], 1) if after else 0.0
+            if not arguments.problems:
+                told = {"machine": machine(), "grown_mib": grown, "allowed_mib": ALLOWED, "rows": rows}
+                store(f"memory_{arguments.what}", told)
     print(f"{len(rows)} {arguments.what}: at most {grown} MiB more than after the tenth ({ALLOWED} are allowed)")
-    if not arguments.problems:
-        store(
-            f"memory_{arguments.what}", {"machine": machine(), "grown_mib": grown, "allowed_mib": ALLOWED, "rows": rows}
-        )
-    return int(grown > ALLOWED)
+    return int(grown is not None and grown > ALLOWED)
 
 
 def resident() -> float:

@@ -130,6 +130,7 @@ def mixture(values: dict[str, Any]) -> dict[str, Any]:
         "loop": jax.lax.fori_loop(0, 4, lambda i, x: jnp.tanh(x) * i + u, u),
         "scanned": jax.lax.scan(lambda c, row: (c + row, c * row), u[0], u, reverse=True)[1],
         "branch": jax.lax.cond(True, jnp.cos, jnp.sin, u),
+        "derivative": jax.grad(lambda v: jnp.sum(jnp.sin(v) * v**2))(u),
         "constant": jnp.full((2, 3), 4.0),
         "scalar": jnp.sum(u) * a,
     }
