@@ -19,7 +19,7 @@ from seponet.equations.chart import Chart
 from seponet.equations.corners import corner_angles
 from seponet.equations.folding import folded
 from seponet.equations.symbols import Symbol
-from seponet.functions import GaussianField, SpectralField
+from seponet.functions import GaussianField, Scalar, SpectralField
 from seponet.locations import Grid
 from seponet.operator.placement import invert
 from seponet.training.shapes import check_shapes, is_mixed
@@ -180,6 +180,49 @@ def test_solutions_are_those_of_the_equation_and_their_errors_are_physical():
     true, told = np.sqrt(wrong / squares), distance(levels[0], levels[1], inputs)
     assert np.all(true < 2e-3)
     np.testing.assert_allclose(told, true, rtol=0.3)
+
+
+def heat_lost(x, y, t, a):
+    """ds/dn + 0.7 s of the solution below, with the wall's normal written by hand."""
+    slope = 0.5 + 0.3 * a * jnp.sin(2 * t)
+    normal = (jnp.cos(x) + slope * jnp.sin(x)) / jnp.sqrt(1 + slope**2)
+    return jnp.cos(t) * jnp.exp(-y) * (normal + 0.7 * jnp.sin(x))
+
+
+class Trapezoid(Problem):
+    """A slanted wall that moves, with a soft Robin condition: s = sin(x) exp(-y) cos(t)."""
+
+    domain = Mapped(
+        Domain(t=(0, 1), p=(0, 1), q=(0, 1)),
+        x=lambda t, p, q, a: p * (1 + 0.5 * q + 0.3 * a * q * jnp.sin(2 * t)),
+        y=lambda q: q,
+        keep=("t",),
+    )
+    inputs = {"a": Scalar(0.5, 1.0)}
+
+    conditions = [
+        Value({"t": 0}, equals=lambda x, y: jnp.sin(x) * jnp.exp(-y)),
+        Value({"p": 0}),
+        Normal({"p": 1}, value=0.7, equals=heat_lost),
+        Value({"q": (0, 1)}, equals=lambda x, y, t: jnp.sin(x) * jnp.exp(-y) * jnp.cos(t)),
+    ]
+
+    def equation(self, s_t, s_xx, s_yy, x, y, t):
+        return s_t - s_xx - s_yy + jnp.sin(x) * jnp.exp(-y) * jnp.sin(t)
+
+
+def test_a_soft_condition_on_a_slanted_moving_wall_is_as_right_as_the_equation():
+    problem = Trapezoid()
+    assert [term.name for term in problem.free_conditions] == ["normal p=1"]
+    inputs = functions_of(problem, 1)
+    ranks = dict.fromkeys(problem.domain, 5)
+    discretisation = Discretisation.of(problem, problem.domain.names, ranks)
+    level = solve_level(discretisation, tuple((name, 9) for name in problem.domain), inputs, 1, None, 1e-9)
+    where = Grid.of(problem.domain, {name: jnp.linspace(0, 1, 4) for name in problem.domain})
+    symbol, at = Symbol("field", "s"), chart_of(problem).locate(inputs, where)
+    found = evaluate(FixedCoefficients(discretisation, jnp.asarray(level.solved.coefficients)), inputs, where, [symbol])
+    exact = jnp.sin(at["x"]) * jnp.exp(-at["y"]) * jnp.cos(at["t"])
+    np.testing.assert_allclose(found[symbol], jnp.broadcast_to(exact, found[symbol].shape), atol=2e-4)
 
 
 def test_shapes_that_fold_are_told_and_never_sampled(caplog):
