@@ -115,7 +115,8 @@ def test_models_that_commute_with_translations_have_estimates_that_do_not_see_th
     np.testing.assert_allclose(found.error, again.error, rtol=1e-4)
     assert np.all(found.error > 0.01)
     t, x = np.linspace(0, 1, 11), np.arange(32) / 32
-    solved, elsewhere = (operator.solve({"u": u}, 1e-3, t=t, x=x) for u in (values, moved))
+    answers: list[Any] = [operator.solve({"u": u}, 1e-3, t=t, x=x) for u in (values, moved)]
+    solved, elsewhere = answers
     assert solved.attrs["reached"] == elsewhere.attrs["reached"] == 2
     # Five of sixteen sensors are ten of these points.
     np.testing.assert_allclose(np.roll(solved, 10, axis=2), elsewhere, atol=2e-3 * float(abs(solved).max()))
