@@ -10,6 +10,8 @@ import zoo
 
 from seponet import Domain, Operator, Periodic, Problem, Value, maps
 from seponet.functions import Scalar, SpectralField
+from seponet.operator.calibrate import reliable_level
+from seponet.operator.estimate import Ratios
 from seponet.operator.operator import MEMORY
 from seponet.operator.solving import DONE, solve_to
 
@@ -26,6 +28,17 @@ class Transport(Problem):
 
     def equation(self, s_t, s_x, c):
         return s_t + c * s_x
+
+
+class KdV(Problem):
+    """Waves that steepen and disperse."""
+
+    domain = Domain(t=(0, 0.25), x=Periodic(0, 1))
+    inputs = {"u": SpectralField(domain["x"], sigma=20.0, tau=3.0, gamma=3.0, modes=2)}
+    conditions = [Value({"t": 0}, equals="u")]
+
+    def equation(self, s, s_t, s_x, s_xxx):
+        return s_t + s * s_x + 1e-3 * s_xxx
 
 
 class Star(Problem):
@@ -58,7 +71,7 @@ def make(problem: Problem, rank: dict[str, int], **changes: Any) -> Operator:
     ("problem", "rank"),
     [
         (Transport(), {"t": 8, "x": 5}),
-        (zoo.KdV(), {"t": 6, "x": 15}),
+        (KdV(), {"t": 6, "x": 13}),
         (zoo.Wave(), {"t": 9, "x": 9}),
         (Star(), {"rho": 7, "theta": 13}),
         (zoo.Pendulum(), {"t": 12}),
@@ -85,15 +98,20 @@ def test_the_estimate_is_the_distance_to_what_solve_finds(problem, rank):
         assert 0.5 * truth < estimate < 2 * truth
 
 
-def test_transport_chooses_the_level_that_is_reliable():
+def ratios(median: float, upper: float) -> Ratios:
+    return Ratios(median, upper, upper, upper, upper / median)
+
+
+def test_the_level_that_was_reliable_is_chosen():
+    exact = ratios(1.0, 1.1)
+    assert reliable_level(ratios(1.0, 1.5), exact) == "fast"
+    assert reliable_level(ratios(10.0, 80.0), exact) == "solve"  # transport: too small, by another factor each time
+    assert reliable_level(ratios(10.0, 80.0), ratios(1.0, 9.0)) == "fast"  # where neither is, the cheap one
+
+
+def test_upper_values_cover_transport():
     problem = Transport()
     operator = make(problem, {"t": 8, "x": 5}).calibrate(24)
-    calibration = operator.calibration
-    assert calibration is not None
-    assert calibration.level == "solve"
-    assert (
-        calibration.fast.upper_95 / calibration.fast.median > 2 * calibration.solve.upper_95 / calibration.solve.median
-    )
     inputs = problem.sample(jax.random.key(8), 20)
     x, t = np.arange(32) / 32, np.linspace(0, 0.25, 21)
     waves = np.fft.rfft(np.asarray(inputs["u"](inputs["u"].space.sensors(32)))) / 32
@@ -112,10 +130,11 @@ def test_models_that_commute_with_translations_have_estimates_that_do_not_see_th
     values = np.asarray(operator.model.encode(Burgers().sample(KEY, 2))["u"])
     moved = np.roll(values, 5, axis=1)
     found, again = operator.error({"u": values}), operator.error({"u": moved})
-    np.testing.assert_allclose(found.error, again.error, rtol=1e-4)
+    np.testing.assert_allclose(found.error, again.error, rtol=1e-2)  # iterations end at a thousandth
     assert np.all(found.error > 0.01)
     t, x = np.linspace(0, 1, 11), np.arange(32) / 32
-    solved, elsewhere = (operator.solve({"u": u}, 1e-3, t=t, x=x) for u in (values, moved))
+    answers: list[Any] = [operator.solve({"u": u}, 1e-3, t=t, x=x) for u in (values, moved)]
+    solved, elsewhere = answers
     assert solved.attrs["reached"] == elsewhere.attrs["reached"] == 2
     # Five of sixteen sensors are ten of these points.
     np.testing.assert_allclose(np.roll(solved, 10, axis=2), elsewhere, atol=2e-3 * float(abs(solved).max()))

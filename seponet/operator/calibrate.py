@@ -121,8 +121,7 @@ def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration
         )
     truths, fast, slow = truths[usable], fast[usable], slow[usable]
     of_fast, of_slow = Ratios.of(truths, fast), Ratios.of(truths, slow)
-    looseness = [ratios.upper_95 / ratios.median for ratios in (of_fast, of_slow)]
-    level = "fast" if looseness[0] <= RELIABLE or looseness[0] <= looseness[1] else "solve"
+    level = reliable_level(of_fast, of_slow)
     return Calibration(
         draft.ranks,
         draft.smoothed,
@@ -136,6 +135,12 @@ def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration
         jnp.asarray(np.stack([fast, slow]), dtype),
         functions,
     )
+
+
+def reliable_level(fast: Ratios, slow: Ratios) -> str:
+    """The level to estimate errors at: the fast one if it is reliable, or no worse than the other."""
+    loose, exact = (ratios.upper_95 / ratios.median for ratios in (fast, slow))
+    return "fast" if loose <= RELIABLE or loose <= exact else "solve"
 
 
 def estimate_nodes(larger: Discretisation, needs: Sequence[Bandwidth]) -> Nodes:

@@ -125,8 +125,8 @@ def solve_to(
         prepared = (time.perf_counter() - began) / len(rest)
         climbed = climb(ladder, needs, functions, start, rtol)
     reached = climbed.errors <= rtol
-    # A correction that is worth less than the network's own answer is left out.
-    better = reached | (climbed.errors < errors[rest])
+    # A correction that is worth less than the network's own answer is left out; if nothing is known of both, it is not.
+    better = reached | (climbed.errors <= errors[rest])
     parts = [(rest[rows[better[rows]]], part(level, better[rows])) for rows, level in climbed.parts]
     parts = [(rows, level) for rows, level in parts if len(rows)]
     done[rest] = np.where(reached, np.where(climbed.steps > 1, 2, 1), 3)
