@@ -1,6 +1,6 @@
 """The README's table of what general recipes learn of other people's PDEs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 PUBLISHED = {"PoissonSines": 0.051, "AllenCahn": 0.032}
@@ -20,7 +20,7 @@ def trained_table(
     - `percent`: how an error is written.
     - `solved`: by PDE, the true mean error of solutions without a network.
     """
-    rows = {recipe: _by_problem(stored(f"zoo_{recipe}")) for recipe in RECIPES}
+    rows = {recipe: _by_problem(stored, recipe, solved) for recipe in RECIPES}
     names = [name for name in solved if any(name in of_recipe for of_recipe in rows.values())]
     if not names:
         return []
@@ -58,8 +58,11 @@ def trained_table(
     return lines
 
 
-def _by_problem(result: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
-    return {} if result is None else {row["problem"]: row for row in result["rows"]}
+def _by_problem(
+    stored: Callable[[str], dict[str, Any] | None], recipe: str, names: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    cells = {name: stored(f"zoo/{name}-{recipe}-0") for name in names}
+    return {name: cell["result"] for name, cell in cells.items() if cell is not None and cell["status"] == "measured"}
 
 
 def _errors(row: Mapping[str, Any] | None, percent: Callable[[float], str]) -> str:
