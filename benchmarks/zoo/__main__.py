@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of --train")
     parser.add_argument("--recipe", default="quick", help="of --train")
     parser.add_argument("--again", action="store_true", help="of --train: run finished trainings again")
+    parser.add_argument("--shared", action="store_true", help="of --train: count processor seconds, beside other work")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     parser.add_argument("--to", help=argparse.SUPPRESS)
     parser.add_argument("--functions", type=int, default=20, help="of --references and --solve")
@@ -81,7 +82,7 @@ def train(arguments: argparse.Namespace) -> None:
         load_recipe(arguments.recipe)
     except ValueError as error:
         raise SystemExit(f"seponet bench zoo: {error}") from None
-    study = trainings(arguments.recipe, arguments.seeds)
+    study = trainings(arguments.recipe, arguments.seeds, arguments.shared)
     if arguments.cell:
         study.main(["--cell", arguments.cell, "--to", arguments.to])
         return
