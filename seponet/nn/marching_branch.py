@@ -164,7 +164,7 @@ class MarchingBranch(AbstractBranch):
         x = mix_channels(self.first, jnp.concatenate([state, constant]))
         for block in self.blocks:
             x = block(x)
-        linear = self.skip(jnp.tile(state, (self.degree, *(1,) * (state.ndim - 1))))
+        linear = self.skip(jnp.concatenate([state] * self.degree))
         outputs = mix_channels(self.last, jnp.concatenate([x, linear]))
         outputs = outputs * self.increments().reshape(-1, *(1,) * (outputs.ndim - 1))
         return outputs.reshape(self.degree, *state.shape)
