@@ -1,14 +1,16 @@
 """Branches: from the values of the input functions at the sensors to the coefficients of the solution."""
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from ..bases.base import Basis
 from .encoders import AbstractEncoder
 from .fixed import is_fixed
 from .gated_mlp import GatedMLP
@@ -39,6 +41,17 @@ class AbstractBranch(eqx.Module):
     def features(self, prepared: PyTree) -> Float[Array, "functions features"] | None:
         """The numbers behind `prepared` that a network is a function of; None if some of them are trained."""
         return None
+
+    def adapted(
+        self, basis: Sequence[Basis], coefficients: Float[np.ndarray, "functions fields *ranks"]
+    ) -> "AbstractBranch":
+        """The branch with scales from solved functions, before it is trained; by default as it is.
+
+        **Arguments:**
+
+        - `basis`: along each axis the basis functions that the coefficients belong to.
+        """
+        return self
 
 
 class Branch(AbstractBranch):

@@ -22,6 +22,7 @@ from ..equations.problem import Problem
 from .affine_plus import AffinePlus
 from .branch import Branch
 from .build_branch import join_encoders, make_branch, make_field_branch
+from .build_marching import make_marching_branch
 from .coefficient_maps import PrincipalComponents
 from .config import ModelConfig, choose
 from .coordinate_maps import Affine, Chain, Coordinatewise, PeriodicFeatures
@@ -111,7 +112,9 @@ def _seponet(
     translation = None
     if config.invariant:
         translation = make_translation(problem, config.invariant, exact, trunks, decoder)
-    if config.branch == "spectral":
+    if config.branch == "marching":
+        branch, sensors = make_marching_branch(problem, config, exact, trunks, branch_key, sample_key)
+    elif config.branch == "spectral":
         branch, sensors = make_field_branch(problem, config, trunks, size, branch_key, sample_key)
     else:
         branch, sensors = make_branch(problem, config, size, branch_key, sample_key, translation)

@@ -54,9 +54,9 @@ def make_branch(
         return Constant(out_size, key=key if trained else None), ()
     sensors = tuple((name, _sensor_counts(name, space, config)) for name, space in sorted(problem.inputs.items()))
     encoder = choose("encoder", config.encoder, ("sensors", "standardise", "pca"))
-    if config.branch == "spectral":
-        raise ValueError(f'branch = "spectral" makes the core of a SepONet; got kind = {config.kind!r}')
-    if choose("branch", config.branch, ("mlp", "gated", "cnn", "spectral")) == "cnn":
+    if config.branch in ("spectral", "marching"):
+        raise ValueError(f'branch = "{config.branch}" makes the core of a SepONet; got kind = {config.kind!r}')
+    if choose("branch", config.branch, ("mlp", "gated", "cnn", "spectral", "marching")) == "cnn":
         return _cnn_branch(problem, sensors, out_size, key), sensors
     for name in config.transform:
         choose("an input in transform", name, tuple(problem.inputs))

@@ -36,13 +36,15 @@ class ModelConfig:
     - `ridge`: of "pca": fine components count less, by this part of the largest variance (`nn.encoders.PCA`).
     - `output`: "fields", or "curl": two fields along two periodic axes that come from one stream function.
     - `branch`: "mlp"; "gated" (residual blocks that multiply, `nn/gated_mlp.py`; its depth is their number); "cnn" for
-        one input sampled on a grid; or "spectral": from fields to a core that is a field over nodal trunks, commuting
-        with translations (`nn/spectral_branch.py`); its depth is the number of blocks.
+        one input sampled on a grid; "spectral": from fields to a core that is a field over nodal trunks, commuting
+        with translations (`nn/spectral_branch.py`); or "marching": one network for a short window of time, applied
+        again and again (`nn/marching_branch.py`). The depth of the last two is the number of blocks. "auto" is for
+        recipes: `training.ranks.resolve_auto` takes "marching" for states of many numbers, else "gated".
     - `channels`: what a spectral branch sees, inputs and derivatives (`"u"`, `"w_x"`); by default all that is given.
     - `invariant`: a periodic axis along which the equation is invariant to translations: the model then commutes with
         translations along it (`nn/translation.py`). "auto" is for recipes: `training.ranks.resolve_auto` looks for one.
     - `reach`, `waves`: of the filters of a spectral branch: half the width of their kernels, and the highest wavenumber
-        that has a free multiplier.
+        that has a free multiplier. Kernels of a marching branch start with this reach.
     - `branch_width`, `branch_depth`, `branch_activation`, `skip`, `zero_last`: of the branch.
     """
 

@@ -22,8 +22,9 @@ import numpy as np
 from jaxtyping import Array, Complex, Float, PRNGKeyArray
 
 from .branch import AbstractBranch
+from .field_block import FieldBlock, mix_channels
 from .fixed import Fixed
-from .linear import Linear, matmul, uniform
+from .linear import Linear, uniform
 
 
 class SpectralFilter(eqx.Module):
@@ -101,30 +102,6 @@ def _convolve_back(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array,
 convolve.defvjp(_convolve, _convolve_back)
 
 
-class FieldBlock(eqx.Module):
-    """A filter and a gated mixing of channels, added to its input."""
-
-    filter: SpectralFilter
-    gate: Linear
-    mix: Linear
-
-    def __init__(self, grid: tuple[int, ...], channels: int, reach: int, waves: int, *, key: PRNGKeyArray) -> None:
-        keys = jax.random.split(key, 3)
-        self.filter = SpectralFilter(grid, channels, reach, waves, key=keys[0])
-        self.gate = Linear(channels, 2 * channels, key=keys[1])
-        self.mix = Linear(channels, channels, key=keys[2])
-
-    def __call__(self, x: Float[Array, "channels n *grid"]) -> Float[Array, "channels n *grid"]:
-        a, b = jnp.split(mix_channels(self.gate, self.filter(x)), 2)
-        return x + mix_channels(self.mix, a * jax.nn.gelu(b))
-
-
-def mix_channels(linear: Linear, x: Float[Array, "channels n *grid"]) -> Float[Array, "out n *grid"]:
-    """An affine map of the channels, the same everywhere."""
-    y = matmul(linear.weight.T, x.reshape(x.shape[0], -1)) + linear.bias[:, None]
-    return y.reshape(-1, *x.shape[1:])
-
-
 class FieldBranch(AbstractBranch):
     """Input fields on a grid to the core of a Tucker decoder, whose sizes along the periodic axes are that grid.
 
@@ -162,7 +139,9 @@ class FieldBranch(AbstractBranch):
         channels = sum(math.prod(values.shape[1 : values.ndim - len(grid)]) for values in samples.values())
         first, last, *keys = jax.random.split(key, blocks + 2)
         self.first = Linear(channels, width, key=first)
-        self.blocks = tuple(FieldBlock(grid, width, reach, waves, key=k) for k in keys)
+        self.blocks = tuple(
+            FieldBlock(lambda k: SpectralFilter(grid, width, reach, waves, key=k), width, key=key) for key in keys
+        )
         self.last = Linear(width, out, zero=True, key=last)
 
     def __call__(self, sensor_values: Mapping[str, Array]) -> Float[Array, "functions size"]:

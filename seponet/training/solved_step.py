@@ -11,6 +11,7 @@ error on unseen inputs.
 
 import dataclasses
 import logging
+import math
 import time
 from typing import Any
 
@@ -34,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 NEVER = 2**31 - 1
 """Steps between two batches of solved functions where there shall be none."""
+
+MOST_NUMBERS = 1 << 27
+"""That a pool holds, half a gigabyte: of functions with many coefficients it holds fewer."""
 
 INTERVALS = np.array([1, 2, 5, 10, 20, 50, 100, 200, 500])
 """What `renew = "auto"` chooses from: coarse, so that two machines choose alike."""
@@ -76,7 +80,9 @@ class SolvedStep(AbstractStep):
     def _start(self, renew: int) -> TrainState:
         like = eqx.filter_eval_shape(self._solve, self.trained, jnp.asarray(0), self.corrector)[0]
         # Whole batches are written, so that none is cut at the end of the pool.
-        batches = -(-self.config.targets.pool // self._functions) if self.problem.inputs else 1
+        numbers = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(like)) // self._functions
+        wanted = min(self.config.targets.pool, max(MOST_NUMBERS // numbers, self.config.targets.first))
+        batches = -(-wanted // self._functions) if self.problem.inputs else 1
         pool = TargetPool.empty(batches * self._functions, like, renew)
         for batch in self.first:
             pool = pool.add(batch, pool.error)

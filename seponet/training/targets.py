@@ -59,8 +59,8 @@ def make_solved_step(
         tolerance=targets.tolerance,
     )
     # A linear part needs more functions than it has numbers for each component.
-    affordable = min(COST_FIRST // model.size, targets.pool // 2)
-    wanted = max(targets.first, min(2 * _count_features(model), affordable))
+    affordable, features = min(COST_FIRST // model.size, targets.pool // 2), _count_features(model)
+    wanted = max(targets.first, min(2 * features, affordable)) if features else min(targets.first, affordable)
     count = -(-wanted // config.functions) if targets.first and problem.inputs else 0
     if not count:
         return SolvedStep(model, config, slab, key, corrector)
@@ -75,6 +75,8 @@ def make_solved_step(
         batches.append(jax.block_until_ready(solve(batch_key, corrector)))
         seconds = time.perf_counter() - began
     joined: Solved = jax.tree.map(lambda *parts: jnp.concatenate(parts), *batches)
+    if not features:
+        return SolvedStep(_adapted(model, joined), config, slab, key, corrector, tuple(batches), seconds)
     tolerance = config.tolerance / 4 if config.tolerance else targets.tolerance
     weights = np.asarray(joined.weights, np.float64)
     components = solution_components(model, corrector, joined, weights, tolerance / 20, jax.random.fold_in(key, 4))
@@ -90,6 +92,14 @@ def make_solved_step(
             eqx.tree_at(lambda b: b.targets, batch, fitted.whitening.compress(batch.targets)) for batch in batches
         ]
     return SolvedStep(fitted, config, slab, key, corrector, tuple(batches), seconds if count > 1 else None)
+
+
+def _adapted(model: Any, solved: Solved) -> Any:
+    """The model whose branch, of another kind than a network behind encoders, has the scales of solved functions."""
+    good = np.asarray(solved.weights) > 0
+    coefficients = np.asarray(solved.targets, np.float64)[good].reshape(-1, *model.coefficient_shape())
+    basis = [of_field[0] for of_field in discretisation_of(model).bases]
+    return eqx.tree_at(lambda m: m.branch, model, model.branch.adapted(basis, coefficients))
 
 
 def _solve_first(model: Any, corrector: Corrector, key: PRNGKeyArray, count: int) -> Solved:
