@@ -156,7 +156,7 @@ def test_a_run_that_chose_a_discretisation_forgets_what_it_compiled():
         (Recipe().changed({"model.rank": 3}), False),
         (RunConfig.make(Decay, "quick").recipe, True),
     ):
-        compiled = jax.jit(lambda x: 2 * x)
+        compiled: Any = jax.jit(lambda x: 2 * x)
         with _programs_forgotten(RunConfig.make(Decay, recipe)):
             compiled(1.0)
             before = len(client.live_executables())
