@@ -33,6 +33,8 @@ basis, confirmed by the next larger one; Newton's method in still larger ones; a
 DOUBLE = 1e-5
 """Below this tolerance, answers are in float64."""
 
+NOTHING_KNOWN = "Newton's method did not converge on two levels, or their differences fall too slowly to say anything"
+
 UNSEEN = 0.01
 """The part of the tolerance that quadrature may miss of an input: lifts are differentiated."""
 
@@ -172,7 +174,7 @@ def _reason(rows: np.ndarray, errors: np.ndarray, needs: list[Bandwidth], rtol: 
     unknown = int(np.sum(~np.isfinite(errors)))
     told = [
         *(f"the input {n.input} is rough along {n.axis}: {percent(n.remainder)} of it is not resolved" for n in rough),
-        *([f"for {unknown} of them Newton's method did not converge on two levels"] if unknown else []),
+        *([f"for {unknown} of them {NOTHING_KNOWN}"] if unknown else []),
     ]
     if unknown < len(rows):
         told.append("the differences of levels fall too slowly for the largest basis that is tried")
