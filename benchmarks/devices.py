@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,10 @@ def render(content: dict[str, Any]) -> str:
     for kind in ("strong", "weak"):
         lines += ["", f"## {kind.capitalize()} scaling", ""]
         lines += ["| devices x processes | functions | time | operations | memory | collectives | their bytes |"]
-        lines += ["|---|---|---|---|---|---|---|", *(_measured(row, content[kind][0]) for row in content[kind])]
+        lines += [
+            "|---|---|---|---|---|---|---|",
+            *(_measured(row, content[kind][0], content["jobs"] == 1) for row in content[kind]),
+        ]
     inside, between = HARDWARE["inside"], HARDWARE["between"]
     hardware = (
         f"{HARDWARE['name']}: {HARDWARE['flops'] / 1e12:g} TFLOP/s, of which {100 * HARDWARE['flops_used']:g}% are",
@@ -214,14 +218,14 @@ def render(content: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _measured(row: dict[str, Any], first: dict[str, Any]) -> str:
+def _measured(row: dict[str, Any], first: dict[str, Any], timed: bool) -> str:
     base = first["seconds"] * row["functions"] / first["functions"]
     collectives = ", ".join(f"{entry['count']} {name}" for name, entry in row["communication"].items()) or "none"
     size = sum(entry["bytes"] for entry in row["communication"].values())
     cells = [
         f"{row['devices']} x {row['processes']}",
         f"{row['functions']}, {row['functions'] // (row['devices'] * row['processes'])} each",
-        f"{row['seconds'] / base:.2f}",
+        f"{row['seconds'] / base:.2f}" if timed else "not measured",
         f"{row['flops'] / first['flops']:.2f}",
         f"{row['temporary_bytes'] / first['temporary_bytes']:.2f}",
         collectives,
@@ -245,6 +249,7 @@ def _calculated(row: dict[str, Any], points: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--render", action="store_true", help="only write the table from what is stored")
+    parser.add_argument("--jobs", type=int, default=1, help="cells at the same time, whose times then say nothing")
     parser.add_argument("--json", action="store_true", help="print what was measured")
     parser.add_argument("--cell", action="store_true", help=argparse.SUPPRESS)
     for name in ("functions", "processes", "process", "port"):
@@ -255,8 +260,11 @@ def main() -> None:
         return
     if not arguments.render:
         # Eight devices have the same functions in both tables, and are measured once.
-        strong = [measure(devices, processes, FUNCTIONS) for devices, processes in CELLS]
-        weak = [measure(d, p, FUNCTIONS // 8 * d * p) for d, p in CELLS if d * p < 8]
+        cells = [(*cell, FUNCTIONS) for cell in CELLS]
+        cells += [(d, p, FUNCTIONS // 8 * d * p) for d, p in CELLS if d * p < 8]
+        with ThreadPoolExecutor(arguments.jobs) as threads:
+            rows = list(threads.map(lambda cell: measure(*cell), cells))
+        strong, weak = rows[: len(CELLS)], rows[len(CELLS) :]
         weak += [row for row in strong if row["devices"] * row["processes"] == 8]
         one = strong[0]
         paper = {
@@ -272,7 +280,14 @@ def main() -> None:
                 max(one["temporary_bytes"] // FUNCTIONS, 1),
             ),
         }
-        content = {"strong": strong, "weak": weak, "paper": paper, "hardware": HARDWARE, "machine": machine()}
+        content = {
+            "jobs": arguments.jobs,
+            "strong": strong,
+            "weak": weak,
+            "paper": paper,
+            "hardware": HARDWARE,
+            "machine": machine(),
+        }
         store("devices", content)
         if arguments.json:
             print(json.dumps(content, indent=1))
