@@ -17,8 +17,6 @@ from mkdocs.structure.files import File
 from outputs import DOCS, read_outputs
 
 ROOT = DOCS.parent
-OPTIONAL = {"clusters.md"}
-"""Pages of the navigation that a checkout may lack."""
 MATHS = re.compile(r'<(span|div) class="arithmatex">(?:\\\(|\\\[)(.*?)(?:\\\)|\\\])</\1>', re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 FIGURES = "benchmarks/figures"
@@ -27,23 +25,6 @@ LETTERS = {"script": 0x1D49C, "double-struck": 0x1D538}
 HOLES = {0x1D49D: "ℬ", 0x1D4A0: "ℰ", 0x1D4A1: "ℱ", 0x1D4A3: "ℋ", 0x1D4A7: "ℒ", 0x1D4A8: "ℳ", 0x1D4AD: "ℛ", 0x1D549: "ℝ"}
 """Letters that Unicode has elsewhere."""
 VARIANT = re.compile(r'<mi mathvariant="(script|double-struck)">([A-Z])</mi>')
-
-
-def on_config(config: Any) -> Any:
-    """Leave out of the navigation what may be missing and is."""
-    config.nav = _without_missing(config.nav)
-    return config
-
-
-def _without_missing(entries: list[Any]) -> list[Any]:
-    kept: list[Any] = []
-    for entry in entries:
-        ((title, target),) = entry.items() if isinstance(entry, dict) else [(None, entry)]
-        if isinstance(target, list):
-            kept.append({title: _without_missing(target)})
-        elif target not in OPTIONAL or (DOCS / target).exists():
-            kept.append(entry)
-    return kept
 
 
 def on_files(files: Any, config: Any) -> Any:

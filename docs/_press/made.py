@@ -16,6 +16,7 @@ TABLES = {
     "complexity": "Complexity",
     "inference": "Inference",
     "trust": "Coverage of error estimates",
+    "devices": "Devices",
 }
 
 
