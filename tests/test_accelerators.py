@@ -64,12 +64,15 @@ class Recorder:
         # What a surrounding program is made of is lowered with it.
         if not any(isinstance(leaf, Tracer) for leaf in leaves):
             shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
-            self.calls.setdefault((id(owner or program), shapes), (program, arguments, named))
+            # It is lowered with the precision that it was called with.
+            double = jnp.asarray(0.0).dtype == jnp.float64
+            self.calls.setdefault((id(owner or program), shapes), (program, arguments, named, double))
 
     def check(self) -> None:
         assert self.calls
-        for program, arguments, named in list(self.calls.values()):
-            check(program, *arguments, **named)
+        for program, arguments, named, double in list(self.calls.values()):
+            with jax.enable_x64(double):
+                check(program, *arguments, **named)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 
 from .conditions import Value, field_of
@@ -67,7 +68,7 @@ def is_linear(problem: Problem) -> bool:
             [places.get(symbol.name, 0.0) if still else 0.0 for symbol, still in zip(symbols, fixed, strict=True)]
         )
         a, b = (np.where(fixed, at, random.normal(size=len(symbols))) for _ in range(2))
-        values = [float(term.expression.function(*row)) for row in (a + b - at, a, b, at)]
+        values = [float(term.expression.function(*jnp.asarray(row))) for row in (a + b - at, a, b, at)]
         if not abs(values[0] - values[1] - values[2] + values[3]) <= 1e-4 * max(map(abs, values)):
             return False
     return True

@@ -58,7 +58,7 @@ def predict_lazily(operator: "Operator", u: Any, options: Mapping[str, Any]) -> 
     if len(counts) != 1 or not counts.pop():
         raise ValueError(
             "data in chunks needs a dimension of functions beside the input's axes, as long for every input; got "
-            + ", ".join(f"{name} with {dict(getattr(value, 'sizes', {}))}" for name, value in by_name.items())
+            + ", ".join(f"{name} of shape {np.shape(value)}" for name, value in by_name.items())
         )
     first = {name: value.isel({FUNCTION: slice(0, 1)}).compute() for name, value in split.items()}
     template = operator.predict({**first, **fixed}, **options)
