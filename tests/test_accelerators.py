@@ -25,7 +25,7 @@ from seponet.training.targets import make_solved_step
 
 PLATFORMS = ("cuda", "tpu")
 
-Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+Call = tuple[Any, tuple[Any, ...], dict[str, Any], bool]
 
 
 class Recorder:
