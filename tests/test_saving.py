@@ -208,7 +208,7 @@ NOT_SAVED = {
     "bases": {"Combined", "Basis", "_Polynomial", "_Trigonometric", "FourierGrid"},
     "functions": {"Functions", "Resolution", "FittedNormal"},
     "equations": {"Problem", "Derived", "Residual", "Expression", "Symbol", "Vocabulary", "Face", "Term"}
-    | {"LinearCondition", "LinearParts", "_Affine", "Normal", "BoxOperator", "Statement"},
+    | {"LinearCondition", "LinearParts", "_Affine", "Normal", "BoxOperator", "Statement", "Evolution"},
     "calculus": {"SeparableValues", "JointValues", "PotentialValues", "Collocation"}
     | {"FixedCoefficients", "Piece", "TermData", "Disagreement", "Kink", "Undefined"},
     "nn": {"Activation", "ModelConfig", "RepeatedValues", "OperatorNetwork"},
