@@ -121,7 +121,7 @@ def test_code_of_docstrings_runs(workshop: Path):
         "operator": operator,
         "model": operator.model,
         "calibration": operator.calibration,
-        "sensor_values": {"u": np.load(workshop / "u.npy")[None]},
+        "sensor_values": {"u": jax.numpy.asarray(np.load(workshop / "u.npy")[None])},
         "values": np.random.default_rng(0).standard_normal((3, 8)),
         "points": np.linspace(0, 1, 8),
     }

@@ -66,7 +66,7 @@ class InputRange(eqx.Module):
         middle, width = np.asarray(self.middle), np.asarray(self.width)
         distances = np.abs(features - middle) / width
         if not len(self.components):
-            numbers = distances.reshape(len(distances), -1, self.mean.shape[0])
+            numbers = distances.reshape(len(distances), 1 + self.positive, self.mean.shape[0])
             return [self._explain_number(int(i)) for i in np.argmax(numbers.max(axis=1), axis=1)]
         total, beyond = (middle + width)[-2:]
         told: list[str] = []
