@@ -174,7 +174,10 @@ def run(
         remember_code(config.problem)
         if out is None:
             operator, trained, verdict = _train(config, None, False, plan)
-            return Outcome(_calibrated(operator, calibration)[0], trained, verdict)
+            # Of an operator without a step there is nothing to calibrate.
+            if trained is not None and trained.steps:
+                operator, _ = _calibrated(operator, calibration)
+            return Outcome(operator, trained, verdict)
         folder = RunFolder(out)
         folder.check_free(resume=resume, overwrite=overwrite)
         with folder.lock():
