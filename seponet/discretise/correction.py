@@ -144,10 +144,13 @@ def make_corrector(
         return Corrector(discretisation, nodes, preconditioner, steps, iterations, tolerance=tolerance)
 
     lift = jnp.zeros((count, *discretisation.coefficient_shape()))
-    corrected = OwnProgram(averaged(lift))(inputs, lift)
+    corrected = OwnProgram(averaged(lift), brief=True)(inputs, lift)
     solved = corrected.solved.reshape(-1, *(1,) * (lift.ndim - 1))
     corrector = averaged(jnp.where(solved, corrected.coefficients, 0.0))
-    if np.mean(corrected.solved) < 0.5 and np.mean(again := OwnProgram(corrector)(inputs, lift).solved) < 0.5:
+    if (
+        np.mean(corrected.solved) < 0.5
+        and np.mean(again := OwnProgram(corrector, brief=True)(inputs, lift).solved) < 0.5
+    ):
         raise NotSolved(
             f"only {int(np.sum(again))} of {count} sampled inputs of {type(problem).__name__} are solved by {steps} "
             f"Newton steps of {iterations} iterations"

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64
 
+from .._program import compiled_briefly
 from ..calculus.collocation import Nodes, make_collocation
 from ..calculus.model import FixedCoefficients
 from ..calculus.undefined import find_undefined
@@ -82,7 +82,7 @@ def increment_sizes(
     return np.asarray(_sizes(level.discretisation, dict(inputs), level.nodes, jnp.asarray(increment)))
 
 
-_sizes = eqx.filter_jit(increment_norms)
+_sizes = compiled_briefly(increment_norms)
 
 
 def coefficient_norms(coefficients: Float64[np.ndarray, "functions ..."]) -> Float64[np.ndarray, " functions"]:

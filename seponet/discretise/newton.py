@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float64
 
+from .._program import compiled_briefly
 from ..calculus.collocation import Nodes
 from ..functions import Functions
 from .discretisation import Discretisation
@@ -47,6 +48,9 @@ ACCEPTABLE = 100
 
 LEADS = 16
 """Steps of the continuation, at most."""
+
+FEW = 200
+"""Up to this many functions, compiling takes longer than computing."""
 
 MEMORY = 1 << 30
 """Bytes for matrices, directions and values, about: it bounds how many functions are solved at a time."""
@@ -96,11 +100,12 @@ def newton(
     batch = _batch(discretisation, nodes, total)
     parts: list[Solved] = []
     preconditioner = None
+    step = _brief_step if total <= FEW else _step
     for first in range(0, total, batch):
         # The last batch is filled up with its first function, so that one program serves all.
         rows = np.minimum(np.arange(first, first + batch), total - 1)
         functions = {name: f[rows] for name, f in inputs.items()}
-        solver = _Solver(discretisation, nodes, functions, preconditioner, shared=shared)
+        solver = _Solver(discretisation, nodes, functions, preconditioner, step, shared=shared)
         solved = solver.solve(start[rows], tolerance, steps)
         preconditioner = solver.preconditioner
         keep = min(batch, total - first)
@@ -132,7 +137,7 @@ def newton_change(
         functions, c = {name: f[rows] for name, f in inputs.items()}, jnp.asarray(coefficients[rows])
         if discretisation.size > DIRECT and preconditioner is None:
             preconditioner = make_preconditioner(discretisation, nodes, functions, c)
-        _, moved, norms = newton_step(discretisation, nodes, functions, c, None, preconditioner)
+        _, moved, norms = _brief_step(discretisation, nodes, functions, c, None, preconditioner)
         changes.append(np.asarray(moved) / np.maximum(np.asarray(norms), 1e-300))
     return np.concatenate(changes)[:total]
 
@@ -146,10 +151,11 @@ class _Solver:
         nodes: Nodes,
         inputs: Mapping[str, Functions],
         preconditioner: Preconditioner | None,
+        step: Callable[..., tuple[Array, Array, Array]],
         *,
         shared: bool,
     ) -> None:
-        self.discretisation, self.nodes, self.inputs = discretisation, nodes, inputs
+        self.discretisation, self.nodes, self.inputs, self.step = discretisation, nodes, inputs, step
         self.preconditioner = preconditioner
         # Least squares, of more rows than coefficients, are for factorisations only.
         factorised = not is_square(discretisation, make_tests(discretisation))
@@ -179,7 +185,7 @@ class _Solver:
         converged = np.zeros(len(c), bool)
         best, since = np.full(len(c), np.inf), 0
         for step in range(steps):
-            c, moved, norm = newton_step(self.discretisation, self.nodes, self.inputs, c, target, preconditioner)
+            c, moved, norm = self.step(self.discretisation, self.nodes, self.inputs, c, target, preconditioner)
             norms = np.asarray(norm)
             with np.errstate(invalid="ignore", over="ignore"):  # iterations that diverge are told as infinite
                 change = np.asarray(moved) / np.maximum(norms, 1e-300)
@@ -217,12 +223,11 @@ def _where(chosen: np.ndarray, first: Any, second: Any) -> Array:
     return jnp.where(jnp.asarray(chosen).reshape(-1, *(1,) * (np.ndim(first) - 1)), first, second)
 
 
-@eqx.filter_jit
+@compiled_briefly
 def _rows(discretisation: Discretisation, nodes: Nodes, inputs: Any, c: Array) -> Float[Array, "functions rows"]:
     return TestedResiduals(discretisation, nodes, inputs, len(c))(c)
 
 
-@eqx.filter_jit
 def newton_step(
     discretisation: Discretisation,
     nodes: Nodes,
@@ -282,6 +287,9 @@ def newton_step(
     new = c - chosen.reshape(-1, *(1,) * (c.ndim - 1)) * delta
     moved = jnp.where(finite, jnp.maximum(size(delta), stalled), jnp.inf)
     return new, moved, solution_norms(discretisation, inputs, nodes, new)
+
+
+_brief_step, _step = compiled_briefly(newton_step), eqx.filter_jit(newton_step)
 
 
 def _factorised(discretisation: Discretisation, tested: TestedResiduals, slopes: Any) -> Callable[[Array], Array]:

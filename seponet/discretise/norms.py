@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._program import compiled_briefly
 from ..calculus.collocation import Nodes, make_collocation
 from ..calculus.evaluate import evaluate, volume_element
 from ..calculus.model import FixedCoefficients, Model
@@ -20,7 +20,7 @@ def solution_norms(
     return _l2(model, inputs, nodes, _fields(model, inputs, nodes, c), physical=physical)
 
 
-@eqx.filter_jit
+@compiled_briefly
 def solution_distance(
     first: Model, second: Model, inputs: Any, nodes: Nodes, c: Array, other: Array
 ) -> Float[Array, " functions"]:

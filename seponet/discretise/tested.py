@@ -13,12 +13,12 @@ which is contracted axis by axis too: a matrix for all coefficients costs little
 import math
 from collections.abc import Mapping, Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._program import compiled_briefly
 from ..bases.quadrature import quadrature
 from ..calculus.assembly import Assembly, Piece
 from ..calculus.collocation import Nodes, make_collocation
@@ -221,7 +221,7 @@ def mean_slopes(slopes: Sequence[Slopes]) -> list[Slopes]:
     return [{key: jnp.mean(slope, axis=0, keepdims=True) for key, slope in term.items()} for term in slopes]
 
 
-@eqx.filter_jit
+@compiled_briefly
 def slope_variation(
     discretisation: Discretisation, nodes: Nodes, inputs: Mapping[str, Evaluable], functions: int
 ) -> Float[Array, ""]:
@@ -239,7 +239,7 @@ def slope_variation(
     return jnp.max(jnp.stack(variations))
 
 
-@eqx.filter_jit
+@compiled_briefly
 def averaged_jacobian(
     discretisation: Discretisation,
     nodes: Nodes,
@@ -253,7 +253,7 @@ def averaged_jacobian(
     return tested.jacobian(mean_slopes(slopes), diagonal)[0]
 
 
-@eqx.filter_jit
+@compiled_briefly
 def jacobian_squares(
     discretisation: Discretisation,
     nodes: Nodes,

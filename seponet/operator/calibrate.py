@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float64
 
 from .._precision import double_precision, in_precision_of, to_double
+from .._program import compiled_briefly
 from .._text import percent
 from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, band_along, bandwidths, resolving_nodes
@@ -87,7 +88,7 @@ def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration
         needs = [rounded(need) for need in bandwidths(exact_inputs, BANDWIDTH)]
         nodes = estimate_nodes(larger, needs)
         start = start_of(model, base, resolving_nodes(base.ranks, needs), exact_inputs, coefficients)
-        ladder = Ladder(base, exact_inputs, start, largest=LARGEST)
+        ladder = Ladder(base, exact_inputs, start, largest=LARGEST, brief=True)
         sketch = _sketch(larger, nodes, exact_inputs, ladder.preconditioner(larger, nodes))
         _, slow = ladder.step(larger, nodes, exact_inputs, ladder.moved(base, larger, start))
     missing = Ratios(1.0, 1.0, 1.0, 1.0, 1.0)
@@ -106,7 +107,7 @@ def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration
             jnp.zeros((2, 0), dtype),
             functions,
         )
-        fast = np.asarray(eqx.filter_jit(preconditioned_residual)(model, draft, inputs, coefficients), np.float64)
+        fast = np.asarray(compiled_briefly(preconditioned_residual)(model, draft, inputs, coefficients), np.float64)
     with double_precision():
         finite = slow[np.isfinite(slow)]
         rtol = TRUTH * float(np.clip(np.median(finite) if len(finite) else 1e-2, 1e-7, 0.1))

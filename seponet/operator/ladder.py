@@ -58,6 +58,7 @@ class Ladder:
         `base`, in float64: Jacobians are averaged over them.
     - `forcing`: the part of a residual that iterations may leave, at most.
     - `largest`: the most coefficients of one function.
+    - `brief`: whether its solvers will not run often enough to be compiled well.
     """
 
     def __init__(
@@ -67,8 +68,9 @@ class Ladder:
         coefficients: Float64[np.ndarray, "functions fields *_"],
         forcing: float = STRICT,
         largest: int = LARGEST,
+        brief: bool = False,
     ) -> None:
-        self.base, self.forcing, self.largest = base, forcing, largest
+        self.base, self.forcing, self.largest, self.brief = base, forcing, largest, brief
         self._levels: dict[int, Discretisation | None] = {}
         self.sample = dict(inputs), coefficients
         self._solvers: dict[tuple[Ranks, Nodes, bool], LevelSolver] = {}
@@ -162,7 +164,9 @@ class Ladder:
                 self._solvers.pop(next(iter(self._solvers)))
             inputs, coefficients = self.sample
             near = self.moved(self.base, discretisation, coefficients)
-            self._solvers[key] = LevelSolver(discretisation, nodes, inputs, near, forcing=self.forcing, single=single)
+            self._solvers[key] = LevelSolver(
+                discretisation, nodes, inputs, near, forcing=self.forcing, single=single, brief=self.brief
+            )
         return self._solvers[key]
 
 

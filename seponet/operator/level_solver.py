@@ -53,6 +53,7 @@ class LevelSolver:
     - `inputs`, `coefficients`: functions that the Jacobian is averaged over, and about where, in float64.
     - `forcing`: the part of a residual that GMRES may leave, at most.
     - `single`: whether to compute in float32.
+    - `brief`: whether to compile it in a hurry.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class LevelSolver:
         *,
         forcing: float,
         single: bool,
+        brief: bool = False,
     ) -> None:
         self.discretisation, self.nodes, self.single = discretisation, nodes, single
         with double_precision():
@@ -72,7 +74,7 @@ class LevelSolver:
         item, points = (4 if single else 8), math.prod(n for _, n in nodes)
         held = item * ((ITERATIONS + 10) * discretisation.size + 40 * points)
         self.batches = [batch for batch in BATCHES if batch * held <= MEMORY] or [1]
-        self._program = OwnProgram(partial(_correct, discretisation, nodes, forcing))
+        self._program = OwnProgram(partial(_correct, discretisation, nodes, forcing), brief=brief)
 
     def __call__(
         self, inputs: Mapping[str, Functions], start: Float64[np.ndarray, "functions fields *_"], tolerance: float

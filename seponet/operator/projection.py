@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64
 
+from .._program import compiled_briefly
 from ..calculus.collocation import Nodes, make_collocation
 from ..calculus.evaluate import evaluate
 from ..calculus.model import FixedCoefficients, Model
@@ -26,7 +26,7 @@ def project(
     return np.asarray(_project(model, discretisation, nodes, dict(inputs), coefficients), np.float64)
 
 
-@eqx.filter_jit
+@compiled_briefly
 def _project(
     model: Model, discretisation: Discretisation, nodes: Nodes, inputs: Mapping[str, Functions], coefficients: Array
 ) -> Float[Array, "functions fields *_"]:

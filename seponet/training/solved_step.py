@@ -111,10 +111,11 @@ class SolvedStep(AbstractStep):
         network's answers are good guesses."""
         if seconds is None or not self.first:
             return 10
-        state = self._start(NEVER)
-        jax.block_until_ready(self.run(eqx.tree_at(lambda s: s.step, state, jnp.asarray(1)), 1))
+        # Of the type that a state has, or the program would be compiled once for this and once for training.
+        state = eqx.tree_at(lambda s: s.step, self._start(NEVER), jnp.ones((), int))
+        jax.block_until_ready(self.run(state, 1))
         began = time.perf_counter()
-        jax.block_until_ready(self.run(eqx.tree_at(lambda s: s.step, state, jnp.asarray(1)), 20))
+        jax.block_until_ready(self.run(state, 20))
         one = (time.perf_counter() - began) / 20
         renew = int(INTERVALS[np.argmin(np.abs(np.log(INTERVALS / max(seconds / one, 1e-9))))])
         logger.info(
