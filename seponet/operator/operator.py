@@ -118,8 +118,9 @@ class Operator:
         - `field`: one of several fields.
         - `points`: take the coordinates as those of scattered points, with dimensions (function, point). On a mapped
             domain they may be physical ones, `x=..., y=...`: the map is inverted, and points outside are NaN.
-        - `error`: whether the estimated error of each function (see `error`, which looks at inputs outside once more,
-            on a finer grid) is to be among the coordinates: `error`, `upper_95` and `inside`.
+        - `error`: whether the estimated error of each function is to be among the coordinates: `error`, `upper_95` and
+            `inside`. It is the fast estimate, at about the price of another prediction; `Operator.error` may take the
+            sharper one, and looks at inputs outside once more, on a finer grid.
         - `memory`: the working memory in bytes, approximately and without the result.
         - `coordinates`: for each axis an array, or a number.
         """
@@ -131,7 +132,8 @@ class Operator:
             return evaluator(u)
         with in_precision_of(self.model):
             inputs, count = self.read_inputs(u)
-            errors, coefficients = self._errors(inputs, count, None, memory, finer=False)
+            level = None if self.calibration is None else "fast"
+            errors, coefficients = self._errors(inputs, count, level, memory, finer=False)
             predicted = evaluator.label(evaluator.compute(inputs, count or 1, coefficients), count, inputs)
         return with_errors(predicted, errors)
 
