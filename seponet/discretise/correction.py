@@ -116,7 +116,8 @@ class Corrector(eqx.Module):
         def size(c: Array) -> Array:
             return jnp.linalg.norm(self.preconditioner(tested, tested(c)).reshape(len(c), -1), axis=1)
 
-        better = size(start) < size(jnp.zeros_like(start))
+        # No constant of zeros, which XLA would multiply with all tables while it compiles.
+        better = size(start) < size(0.0 * start)
         return jnp.where(better.reshape(-1, *(1,) * (start.ndim - 1)), start, 0.0)
 
 

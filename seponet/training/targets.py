@@ -67,12 +67,14 @@ def make_solved_step(
     # Not the keys of the steps, which are folded by numbers that are not negative.
     keys = jax.random.split(jax.random.fold_in(key, 3), count)
     logger.info("solving the first %d functions", count * config.functions)
-    solve = OwnProgram(lambda key, corrector: _solve_first(model, corrector, key, config.functions))
+    solve = OwnProgram(lambda key, corrector, lift: _solve_first(model, corrector, key, lift))
+    # As an argument: XLA would multiply a constant of zeros with all tables while it compiles.
+    lift = jnp.zeros((config.functions, *model.coefficient_shape()))
     batches: list[Solved] = []
     seconds = 0.0
     for batch_key in keys:
         began = time.perf_counter()
-        batches.append(jax.block_until_ready(solve(batch_key, corrector)))
+        batches.append(jax.block_until_ready(solve(batch_key, corrector, lift)))
         seconds = time.perf_counter() - began
     joined: Solved = jax.tree.map(lambda *parts: jnp.concatenate(parts), *batches)
     if not features:
@@ -102,11 +104,10 @@ def _adapted(model: Any, solved: Solved) -> Any:
     return eqx.tree_at(lambda m: m.branch, model, model.branch.adapted(basis, coefficients))
 
 
-def _solve_first(model: Any, corrector: Corrector, key: PRNGKeyArray, count: int) -> Solved:
-    """A batch solved from the lift."""
-    inputs = model.problem.sample(key, count)
-    start: Array = jnp.zeros((count, *model.coefficient_shape()))
-    return solve_batch(model, corrector, inputs, model.encode(inputs), start)[0]
+def _solve_first(model: Any, corrector: Corrector, key: PRNGKeyArray, lift: Array) -> Solved:
+    """A batch solved from the lift, whose coefficients are zeros."""
+    inputs = model.problem.sample(key, len(lift))
+    return solve_batch(model, corrector, inputs, model.encode(inputs), lift)[0]
 
 
 def _count_features(model: OperatorNetwork) -> int:
