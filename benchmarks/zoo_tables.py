@@ -32,7 +32,7 @@ def trained_table(
         "seed, one core, 100 unseen functions against independent references; seconds are the processor's, of all.",
         *(_summary(f"With `{recipe}`", of_recipe.values()) for recipe, of_recipe in rows.items() if of_recipe),
         _summary("With the longer of those that were measured", {**rows["quick"], **rows["standard"]}.values()),
-        *_missing(solved, names),
+        *_missing(stored, [name for name in solved if name not in names]),
         f"Of the runs with an error above 10%, {silent} ended as a success. Published are errors of the physics-only",
         "operator of arXiv 2609.36216 on its own tasks:",
         "",
@@ -81,6 +81,12 @@ def _summary(which: str, rows: Collection[Mapping[str, Any]]) -> str:
     return f"{which}, the mean error is at most 1% on {good} and at most 5% on {fair} of {len(rows)} PDEs."
 
 
-def _missing(solved: Iterable[str], names: Collection[str]) -> list[str]:
-    missing = [name for name in solved if name not in names]
-    return [f"Not measured yet: {', '.join(missing)}."] if missing else []
+def _missing(stored: Callable[[str], dict[str, Any] | None], names: Iterable[str]) -> list[str]:
+    """PDEs without an error: runs that failed, in their own words, and those that were not run."""
+    lines, never = [], []
+    for name in names:
+        cells = {recipe: stored(f"zoo/{name}-{recipe}-0") for recipe in RECIPES}
+        reasons = [f"`{r}` failed ({c['result']['reason']})" for r, c in cells.items() if c is not None]
+        lines += [f"{name}: {'; '.join(reasons)}."] if reasons else []
+        never += [] if reasons else [name]
+    return lines + ([f"Not measured yet: {', '.join(never)}."] if never else [])
