@@ -94,6 +94,7 @@ def test_a_corrector_finds_the_solutions_of_newtons_method(problem, ranks):
     assert np.allclose(corrected.norms, exact.norms, rtol=1e-4)
     distance = np.sqrt(np.sum((corrected.coefficients - exact.coefficients) ** 2, axis=tuple(range(1, start.ndim))))
     assert np.all(distance < 1e-4 * exact.norms)
+    assert corrector.linear == isinstance(problem, Poisson)
     # A guess that is worse than none is not used.
     astray = corrector(inputs, jnp.asarray(start + 1e3))
     assert np.allclose(astray.coefficients, corrected.coefficients, atol=1e-4 * float(np.max(exact.norms)))

@@ -33,8 +33,9 @@ logger = logging.getLogger(__name__)
 SHAPES = 64
 """Sampled shapes of a mapped domain over which the norm of solutions is averaged."""
 
-COST_FIRST = 3_000_000
-"""The most functions times coefficients that are solved before the first step for the linear part's sake."""
+COST_FIRST, COST_LINEAR = 3_000_000, 24_000_000
+"""The most functions times coefficients that are solved before the first step for the linear part's sake; and those of
+a linear equation, of which that part is all, and whose functions take a product each."""
 
 
 def make_solved_step(
@@ -59,7 +60,8 @@ def make_solved_step(
         tolerance=targets.tolerance,
     )
     # A linear part needs more functions than it has numbers for each component.
-    affordable, features = min(COST_FIRST // model.size, targets.pool // 2), _count_features(model)
+    features, cost = _count_features(model), COST_LINEAR if corrector.linear else COST_FIRST
+    affordable = min(cost // model.size, targets.pool // 2)
     wanted = max(targets.first, min(2 * features, affordable)) if features else min(targets.first, affordable)
     count = -(-wanted // config.functions) if targets.first and problem.inputs else 0
     if not count:
