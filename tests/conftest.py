@@ -42,9 +42,9 @@ def calibrated() -> Iterator[Any]:
     """Trainings of tests end without a calibration, which takes longer than they do; given is what would do it."""
     from seponet.runs import train
 
-    real = train._calibrated
+    real = train.calibrated
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "_calibrated", lambda operator, _functions: (operator, {}))
+        patch.setattr(train, "calibrated", lambda operator, _functions: (operator, {}))
         yield real
 
 
