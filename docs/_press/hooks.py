@@ -28,6 +28,10 @@ LETTERS = {"script": 0x1D49C, "double-struck": 0x1D538}
 """Where Unicode has capital letters of these kinds; browsers leave the attribute of MathML out of account."""
 HOLES = {0x1D49D: "ℬ", 0x1D4A0: "ℰ", 0x1D4A1: "ℱ", 0x1D4A3: "ℋ", 0x1D4A7: "ℒ", 0x1D4A8: "ℳ", 0x1D4AD: "ℛ", 0x1D549: "ℝ"}
 """Letters that Unicode has elsewhere."""
+NAMED = re.compile(r"(<mi>(?:sin|cos|tan|exp|log|ln|min|max)</mi>)(?!<mo[^>]*>(?:&#x00028;|\())")
+"""A named function without brackets: sin x, which would be set as sinx."""
+MENDED = {"<mo>&#x0005E;</mo></mover>": "<mo>&#x002C6;</mo></mover>", "<mi>&#x02032;</mi>": "<mo>&#x02032;</mo>"}
+"""Hats and primes: as the converter writes them, browsers set them too low or not at all."""
 VARIANT = re.compile(r'<mi mathvariant="(script|double-struck)">([A-Z])</mi>')
 
 
@@ -116,7 +120,10 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
 
 
 def _mathml(formula: str, block: bool) -> str:
-    return VARIANT.sub(_letter, convert(formula, display="block" if block else "inline"))
+    converted = NAMED.sub(r'\1<mspace width="0.167em" />', convert(formula, display="block" if block else "inline"))
+    for wrong, right in MENDED.items():
+        converted = converted.replace(wrong, right)
+    return VARIANT.sub(_letter, converted)
 
 
 def _letter(found: re.Match[str]) -> str:

@@ -19,6 +19,11 @@ from outputs import DOCS, FOLDER
 RESULTS = DOCS.parent / "benchmarks" / "results"
 EXPLORERS = DOCS / "gallery"
 QUANTITY = {"navier_stokes": "vorticity"}
+TITLES = {
+    "advection_informed": "advection, structure-informed",
+    "diffusion_reaction": "diffusion-reaction",
+    "navier_stokes": "Navier-Stokes",
+}
 EXAMPLES = DOCS.parent / "examples"
 PROGRAM = re.compile(r'id="program">(.*?)</script>', re.DOTALL)
 
@@ -60,8 +65,8 @@ def problem_pages() -> dict[str, str]:
 
 
 def title(name: str) -> str:
-    words = name.replace("_informed", ", structure-informed").replace("_", " ")
-    return (words[0].upper() + words[1:]).replace("stokes", "Stokes")
+    words = TITLES.get(name, name.replace("_", " "))
+    return words[0].upper() + words[1:]
 
 
 def _equation(kind: type) -> str:
