@@ -43,7 +43,7 @@ def speeds_of_pages() -> str:
     """A table of `benchmarks/results/explorer.json`: how long a change of the input takes on each page."""
     stored = json.loads((ROOT / "benchmarks" / "results" / "explorer.json").read_text())
     rows = [
-        "| page | grid | processor time | while other programs ran, median | wanted | size |",
+        "| page | grid | processor time | wall time, median | wanted | size |",
         "|---|---|---|---|---|---|",
     ]
     for page in stored["pages"]:
@@ -52,6 +52,9 @@ def speeds_of_pages() -> str:
         wanted = f"{page['wanted_ms']} ms" if "wanted_ms" in page else ""
         cells = [page["problem"], grid, processor, f"{page['median_ms']:.1f} ms", wanted, f"{page['megabytes']:.2f} MB"]
         rows.append(f"| {' | '.join(cells)} |")
+    machine = stored.get("machine", {})
+    if "load" in machine:
+        rows += ["", f"Measured while {machine['load']:.0f} programs shared {machine['cores']} cores."]
     return "\n".join(rows)
 
 
