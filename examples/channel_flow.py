@@ -16,7 +16,7 @@ class Channel(Problem):
     r"""$h \mapsto s$ where $\Delta s = 0$, s = 0 on the floor and s = 1 on the wall $y = e^{h(x)} / 2$: a unit flux."""
 
     domain = maps.channel(lambda h: jnp.exp(h) / 2, x=Periodic(0, 2))
-    inputs = {"h": SpectralField(domain["x"], sigma=700, tau=4, gamma=5)}
+    inputs = {"h": SpectralField(domain["x"], sigma=200, tau=4, gamma=5)}
     conditions = [Value({"q": 0}), Value({"q": 1}, equals=1.0)]
 
     def equation(self, s_xx, s_yy):
