@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -341,6 +342,18 @@ def test_unusual_inputs_are_warned_of_and_pulled_back(open_page: Any):
     shown.page.click("#warning button")
     shown.settle()
     assert shown.page.is_hidden("#warning")
+
+
+def test_inputs_beyond_all_numbers_are_told_in_words(open_page: Any):
+    """Neither NaN nor Infinity is shown to a reader; and the way back is there."""
+    shown = open_page("burgers")
+    for values in ("1e6", "1e38", "NaN"):
+        shown.ask(f"explorer.set('u', explorer.values('u').map(() => {values}))")
+        shown.settle()
+        told = shown.page.text_content("#warning") + shown.page.text_content("#error")
+        assert shown.page.is_visible("#warning")
+        assert not re.search(r"NaN|Infinity|\de\+?\d", told), told
+    assert "no finite solution" in told
 
 
 def test_several_fields_presets_and_downloads(open_page: Any, operators: Any, tmp_path: Path):

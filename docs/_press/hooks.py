@@ -1,5 +1,6 @@
 """What mkdocs does with the pages besides rendering them: it adds pages that are made from the code and from stored
-results, shows the outputs of code, sets formulas as MathML, and mends links that leave the folder `docs`."""
+results, shows the outputs of code, offers the notebooks, sets formulas as MathML, links words of our own with the
+glossary, and mends links that leave the folder `docs`."""
 
 import html
 import os
@@ -11,19 +12,26 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from blocks import blocks_of
+from glossary import with_anchors, with_links
 from latex2mathml.converter import convert
-from made import made_pages, made_texts
+from made import made_pages, made_texts, speeds_of_pages
 from mkdocs.structure.files import File
+from notebooks import tutorials, written
 from outputs import DOCS, read_outputs
 
 ROOT = DOCS.parent
 MATHS = re.compile(r'<(span|div) class="arithmatex">(?:\\\(|\\\[)(.*?)(?:\\\)|\\\])</\1>', re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 FIGURES = "benchmarks/figures"
+SPEEDS = "<!-- made: speeds of explorer pages -->"
 LETTERS = {"script": 0x1D49C, "double-struck": 0x1D538}
 """Where Unicode has capital letters of these kinds; browsers leave the attribute of MathML out of account."""
 HOLES = {0x1D49D: "ℬ", 0x1D4A0: "ℰ", 0x1D4A1: "ℱ", 0x1D4A3: "ℋ", 0x1D4A7: "ℒ", 0x1D4A8: "ℳ", 0x1D4AD: "ℛ", 0x1D549: "ℝ"}
 """Letters that Unicode has elsewhere."""
+NAMED = re.compile(r"(<mi>(?:sin|cos|tan|exp|log|ln|min|max)</mi>)(?!<mo[^>]*>(?:&#x00028;|\())")
+"""A named function without brackets: sin x, which would be set as sinx."""
+MENDED = {"<mo>&#x0005E;</mo></mover>": "<mo>&#x002C6;</mo></mover>", "<mi>&#x02032;</mi>": "<mo>&#x02032;</mo>"}
+"""Hats and primes: as the converter writes them, browsers set them too low or not at all."""
 VARIANT = re.compile(r'<mi mathvariant="(script|double-struck)">([A-Z])</mi>')
 
 
@@ -40,7 +48,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
     uri = page.file.src_uri
-    shown = _with_outputs(markdown, uri)
+    shown = _with_outputs(markdown, uri).replace(SPEEDS, speeds_of_pages())
+    if uri in tutorials():
+        shown += f"\n\n[This page as a notebook](../notebooks/{written(uri).name}){{ .notebook download }}\n"
     known = {file.src_uri for file in files}
     return LINK.sub(lambda link: _mended(link, uri, known), shown)
 
@@ -100,13 +110,20 @@ def _normal(path: Path) -> str:
     return os.path.normpath(path)
 
 
-def on_page_content(content: str, **_: Any) -> str:
-    """Formulas as MathML, which browsers show without a script."""
-    return MATHS.sub(lambda found: _mathml(html.unescape(found[2]), found[1] == "div"), content)
+def on_page_content(content: str, page: Any, **_: Any) -> str:
+    """Formulas as MathML, which browsers show without a script; the glossary's words linked from docstrings."""
+    shown = MATHS.sub(lambda found: _mathml(html.unescape(found[2]), found[1] == "div"), content)
+    uri = page.file.src_uri
+    if uri == "glossary.md":
+        return with_anchors(shown)
+    return with_links(shown, "../glossary.html") if uri.startswith("reference/") else shown
 
 
 def _mathml(formula: str, block: bool) -> str:
-    return VARIANT.sub(_letter, convert(formula, display="block" if block else "inline"))
+    converted = NAMED.sub(r'\1<mspace width="0.167em" />', convert(formula, display="block" if block else "inline"))
+    for wrong, right in MENDED.items():
+        converted = converted.replace(wrong, right)
+    return VARIANT.sub(_letter, converted)
 
 
 def _letter(found: re.Match[str]) -> str:

@@ -1,5 +1,6 @@
 """Pages that are made from the code, from stored results and from files of the repository's top folder."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,25 @@ def made_pages() -> dict[str, str]:
         text = (ROOT / "benchmarks" / "tables" / f"{name}.md").read_text()
         pages[f"benchmarks/{name}.md"] = text if text.startswith("# ") else f"# {title}\n\n{text}"
     return pages
+
+
+def speeds_of_pages() -> str:
+    """A table of `benchmarks/results/explorer.json`: how long a change of the input takes on each page."""
+    stored = json.loads((ROOT / "benchmarks" / "results" / "explorer.json").read_text())
+    rows = [
+        "| page | grid | processor time | wall time, median | wanted | size |",
+        "|---|---|---|---|---|---|",
+    ]
+    for page in stored["pages"]:
+        grid = " x ".join(str(n) for n in page["grid"])
+        processor = f"{page['processor_ms']:.1f} ms" if "processor_ms" in page else ""
+        wanted = f"{page['wanted_ms']} ms" if "wanted_ms" in page else ""
+        cells = [page["problem"], grid, processor, f"{page['median_ms']:.1f} ms", wanted, f"{page['megabytes']:.2f} MB"]
+        rows.append(f"| {' | '.join(cells)} |")
+    machine = stored.get("machine", {})
+    if "load" in machine:
+        rows += ["", f"Measured while {machine['load']:.0f} programs shared {machine['cores']} cores."]
+    return "\n".join(rows)
 
 
 def made_texts(nav: list[Any]) -> dict[str, str]:

@@ -3,10 +3,12 @@
 python docs/_press/problem_pages.py          # draws the pictures: `make outputs`
 """
 
+import importlib.util
 import inspect
 import json
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,29 @@ from outputs import DOCS, FOLDER
 RESULTS = DOCS.parent / "benchmarks" / "results"
 EXPLORERS = DOCS / "gallery"
 QUANTITY = {"navier_stokes": "vorticity"}
+TITLES = {
+    "advection_informed": "advection, structure-informed",
+    "diffusion_reaction": "diffusion-reaction",
+    "navier_stokes": "Navier-Stokes",
+}
+EXAMPLES = DOCS.parent / "examples"
+PROGRAM = re.compile(r'id="program">(.*?)</script>', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A problem of `examples/` that has a page: where its class is, its name in words, and its picture in `docs`."""
+
+    kind: str
+    title: str
+    picture: str
+    shows: str
+
+
+MAPPED = {
+    "star_poisson": Example("Star", "Poisson in a star", "geometry-star.png", "three walls and their solutions"),
+    "annulus_heat": Example("Ring", "Heat in a ring", "geometry-ring.png", "two inner walls and the heat at t = 1"),
+}
 
 
 def problem_pages() -> dict[str, str]:
@@ -27,16 +52,21 @@ def problem_pages() -> dict[str, str]:
     head = "# Gallery\n\nThe problems of the package: the paper's, and one variant. Errors are means over 100 unseen "
     head += "functions, with the most accurate recipe that was measured ([Benchmarks](../benchmarks.md)).\n"
     table = "\n".join(["| problem | equation | error |", "|---|---|---|", *cards])
-    foot = "\n\nTwenty more PDEs, with references of their own, are in `benchmarks/zoo` of the repository.\n"
+    shapes = "\n".join(f"- [{example.title}]({name}.md): {_about(name)}" for name, example in MAPPED.items())
+    foot = f"\n\nWith shapes as inputs, on [mapped domains](../geometry.md):\n\n{shapes}\n"
+    foot += "\nTwenty more PDEs, with references of their own, are in `benchmarks/zoo` of the repository.\n"
     if (EXPLORERS / "index.html").exists():
-        foot += '\n<a href="../gallery/index.html">Explorers</a>: draw the input of these problems in the browser.\n'
+        foot += (
+            '\n<a href="../gallery/index.html">Explorers</a>: draw the inputs of all these problems in the browser.\n'
+        )
     pages = {"problems/index.md": f"{head}\n{table}{foot}"}
-    return pages | {f"problems/{name}.md": _page(name, kind) for name, kind in PROBLEMS.items()}
+    pages |= {f"problems/{name}.md": _page(name, kind) for name, kind in PROBLEMS.items()}
+    return pages | {f"problems/{name}.md": _mapped_page(name, example) for name, example in MAPPED.items()}
 
 
 def title(name: str) -> str:
-    words = name.replace("_informed", ", structure-informed").replace("_", " ")
-    return (words[0].upper() + words[1:]).replace("stokes", "Stokes")
+    words = TITLES.get(name, name.replace("_", " "))
+    return words[0].upper() + words[1:]
 
 
 def _equation(kind: type) -> str:
@@ -55,14 +85,57 @@ def _page(name: str, kind: type) -> str:
         head = ["| recipe | error | seconds of training, one or two CPU cores |", "|---|---|---|"]
         parts.append("\n".join([*head, *rows]) + "\n")
     parts.append(f"## Run it\n\n```sh\nseponet train {name}\nseponet explore runs/{name}-quick\n```\n")
-    explorer = next((f for f in (EXPLORERS / f"{name}.html", EXPLORERS / f"{name}-quick.html") if f.exists()), None)
-    if explorer:
-        parts.append(
-            f'<a href="../gallery/{explorer.name}">Draw the input and watch the solution</a> in the browser.\n'
-        )
+    parts.append(_explorer(name))
     source = inspect.getsource(kind)
     parts.append(f"## As it is written\n\n```{{ .python .no-run }}\n{source.rstrip()}\n```\n")
     return "\n".join(parts)
+
+
+def _mapped_page(name: str, example: Example) -> str:
+    """The page of an example: its own words, its picture, and the errors of the operator in its explorer."""
+    kind = _class(name, example)
+    module = inspect.getdoc(sys.modules[kind.__module__]) or ""
+    parts = [f"# {example.title}\n", module.partition("\n\n")[0] + "\n", (inspect.getdoc(kind) or "") + "\n"]
+    parts.append(f"![{example.title}: {example.shows}](../{example.picture})\n")
+    if (EXPLORERS / f"{name}.html").exists():
+        parts.append(f"## Errors\n\nThe recipe `quick`: {_about(name)}.\n")
+    command = f"seponet train examples/{name}.py:{example.kind}\nseponet explore runs/{example.kind}-quick"
+    parts.append(f"## Run it\n\nIn a checkout of the repository:\n\n```text\n{command}\n```\n")
+    parts.append(_explorer(name))
+    parts.append(f"## As it is written\n\n```{{ .python .no-run }}\n{inspect.getsource(kind).rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def _class(name: str, example: Example) -> Any:
+    specification = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    if specification is None or specification.loader is None:
+        raise ValueError(f"there is no examples/{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = module
+    specification.loader.exec_module(module)
+    return getattr(module, example.kind)
+
+
+def _about(name: str) -> str:
+    """What the explorer's page of a problem says of the errors of its operator."""
+    path = EXPLORERS / f"{name}.html"
+    found = PROGRAM.search(path.read_text()) if path.exists() else None
+    error = json.loads(found[1])["about"].get("test_error") if found else None
+    if not error:
+        return "not measured yet"
+    return f"mean relative L2 error {_percent(error['mean'])} over {error['functions']} unseen functions"
+
+
+def _explorer(name: str) -> str:
+    """The explorer in the page, and a link to it alone."""
+    if not (EXPLORERS / f"{name}.html").exists():
+        return ""
+    return (
+        "## Draw the input, watch the solution\n\n"
+        f'This is the exported page of an operator, one file (<a href="../gallery/{name}.html">alone</a>; '
+        "[what it can do](../explorer.md)).\n\n"
+        f'<iframe class="explorer" src="../gallery/{name}.html" title="Explorer: {name}" loading="lazy"></iframe>\n'
+    )
 
 
 def _errors(name: str) -> Any:

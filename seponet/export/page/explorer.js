@@ -81,12 +81,24 @@ function useDraw(number) {
   changed();
 }
 
+/** How far an input is outside, in words: a number with many digits would say no more. */
+function beyond(score) {
+  if (!(score < 1000)) return "by far";
+  return score < 1.05 ? "just" : `${niceNumber(score, 2)} times the usual range`;
+}
+
+/** An error in words: far beyond the solution itself its digits mean nothing. */
+const errorText = (x) => (x > 1 ? "more than 100 %" : percent(x));
+
 /** The error and whether the input is like those that were trained on, in words. */
 function tell() {
   const { error, upper_95, score } = operator.outputs, outside = score && !(score.data[0] <= 1), line = element("error");
   const warning = element("warning"), folded = Boolean(view.shape?.folded);
-  if (outside || folded) {
-    const text = folded ? "The shape crosses itself: there is no solution on it." : `This input is outside of what the operator was trained on (${niceNumber(score.data[0], 2)} times the usual range). The solution may be wrong, and an error estimate would be a guess.`;
+  const broken = about.fields.some((name) => !operator.outputs[name].data.every(Number.isFinite));
+  if (outside || folded || broken) {
+    let text = `This input is outside of what the operator was trained on (${outside ? beyond(score.data[0]) : ""}). The solution may be wrong, and an error estimate would be a guess.`;
+    if (folded) text = "The shape crosses itself: there is no solution on it.";
+    if (broken) text = "The operator gives no finite solution for this input, which is outside of what it was trained on.";
     if (warning.dataset.text !== text) {
       warning.dataset.text = text;
       warning.textContent = `⚠ ${text} `;
@@ -95,13 +107,15 @@ function tell() {
       }
     }
   }
-  warning.hidden = !outside && !folded;
+  warning.hidden = !outside && !folded && !broken;
   line.textContent = "";
-  if (folded) return;
-  if (error && !outside) {
-    line.append("Estimated relative L² error ", make("b", { textContent: percent(error.data[0]) }), `; in 95 % of cases below ${percent(upper_95.data[0])}.`);
+  if (folded || broken) return;
+  if (error && !Number.isFinite(error.data[0])) {
+    line.append("No error estimate for this input: its residual has no finite value.");
+  } else if (error && !outside) {
+    line.append("Estimated relative L² error ", make("b", { textContent: errorText(error.data[0]) }), `; in 95 % of cases below ${percent(upper_95.data[0])}.`);
   } else if (error) {
-    line.append("Relative L² error, guessed from the residual: ", make("b", { textContent: percent(error.data[0]) }), "; not calibrated for such inputs.");
+    line.append("Relative L² error, guessed from the residual: ", make("b", { textContent: errorText(error.data[0]) }), "; not calibrated for such inputs.");
   } else {
     line.append("No error estimate for this input: the operator is not calibrated.");
   }
