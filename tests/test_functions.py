@@ -149,6 +149,9 @@ def test_a_batch_is_indexed() -> None:
     assert len(functions) == 3
     for rows, chosen in [(slice(1, 3), values[:, 1:3]), (-1, values[:, 2:]), (np.array([2, 0]), values[:, [2, 0]])]:
         np.testing.assert_allclose(functions[rows](where), chosen, rtol=0, atol=1e-13)
+    assert len(list(functions)) == len(functions)  # iteration comes to an end
+    with pytest.raises(IndexError, match=f"there are {len(functions)} functions"):
+        functions[len(functions)]
 
 
 def test_sensors() -> None:

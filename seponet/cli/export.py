@@ -32,10 +32,11 @@ def explore_command(arguments: Namespace) -> int:
         page = write_gallery({name: _operator(name, arguments)[0] for name in arguments.run}, Path(arguments.out))
         write_line(f"{page}")
     else:
+        # Before anything is trained.
+        if arguments.out and Path(arguments.out).suffix != ".html":
+            raise ValueError(f"--out must end in .html for one page; got {arguments.out}")
         operator, folder = _operator(arguments.run[0], arguments)
         page = Path(arguments.out) if arguments.out else folder / "explorer.html"
-        if page.suffix != ".html":
-            raise ValueError(f"--out must end in .html for one page; got {page}")
         check_path(page)
         _export(operator, page, arguments)
     if not arguments.no_open and _has_screen():

@@ -84,7 +84,11 @@ class Functions(eqx.Module):
         return jax.tree.leaves(self.parameters)[0].shape[0]
 
     def __getitem__(self, rows: Any) -> "Functions":
-        rows = slice(rows, rows + 1 or None) if isinstance(rows, int) else rows
+        if isinstance(rows, int):
+            # Without it, whoever iterates over functions would never come to an end.
+            if not -len(self) <= rows < len(self):
+                raise IndexError(f"there are {len(self)} functions; got the index {rows}")
+            rows = slice(rows, rows + 1 or None)
         return Functions(self.space, jax.tree.map(lambda leaf: leaf[rows], self.parameters))
 
     def __call__(self, where: Location, alpha: MultiIndex = ()) -> Float[Array, "..."]:
