@@ -70,14 +70,15 @@ def cell(arguments: argparse.Namespace) -> None:
     from seponet.distributed.launch import Launch
     from seponet.distributed.mesh import device_mesh
     from seponet.distributed.session import joined
+    from seponet.distributed.star import Star
     from seponet.problems import PROBLEMS
     from seponet.runs.recipes import load_recipe
     from seponet.training.cost import estimate_cost
     from seponet.training.step import TrainStep
 
     count = arguments.processes
-    launch = Launch("flags", count, arguments.process, "127.0.0.1", arguments.port) if count > 1 else None
-    with joined(launch) as group:
+    launch = Launch("flags", count, arguments.process, "127.0.0.1", arguments.port)
+    with joined(Star(launch) if count > 1 else None) as group:
         changes = {"train.sampling.points": POINTS, "train.functions": arguments.functions}
         recipe = load_recipe("paper", PROBLEM).changed(changes)
         model = nn.build(PROBLEMS[PROBLEM](), recipe.model, key=jax.random.key(0))
