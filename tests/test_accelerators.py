@@ -129,15 +129,17 @@ def test_prediction_lowers(name, recorder):
     recorder.check()
 
 
-@pytest.mark.parametrize("name", ["heat", "burgers"])
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_error_and_solution_lower(name, recorder):
     """Everything that is compiled on the way: preconditioned residuals, Newton's method, norms."""
     problem = PROBLEMS[name]()
     config: dict[str, Any] = {"decoder": "tucker", "trunk": "classical", "exact": "all"}
-    operator = Operator(zoo.small(problem, rank={"t": 3, "x": 5}, **config))
+    rank = {axis: 3 if axis == "t" else 5 for axis in problem.domain}
+    operator = Operator(zoo.small(problem, rank=rank, **config))
     inputs = problem.sample(jax.random.key(1), 2)
     operator.error(inputs)
-    operator.solve(inputs, rtol=0.9, t=1.0, x=np.linspace(0, 1, 3))
+    grid: dict[str, Any] = {axis: np.linspace(a.lower, a.upper, 3) for axis, a in problem.domain.axes}
+    operator.solve(inputs, rtol=0.9, **grid)
     recorder.check()
 
 

@@ -1,7 +1,6 @@
 """Groups of processes: how they were started, what they agree on, and who is missing."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from networks import in_networks, skip_without_networks
 
 from seponet.cli import main
 from seponet.distributed import meeting
@@ -458,31 +458,9 @@ def test_what_is_no_message_is_sent_away():
         link.close()
 
 
-NETWORKS = """
-set -e
-mount -t tmpfs none /run
-mkdir -p /run/netns
-ip netns add one
-ip netns add two
-ip link add name left netns one type veth peer name right netns two
-ip -n one addr add 10.77.0.1/24 dev left
-ip -n two addr add 10.77.0.2/24 dev right
-for side in "one left" "two right"; do set -- $side; ip -n $1 link set $2 up; ip -n $1 link set lo up; done
-"""
-"""Two machines with a cable between them."""
-
-
-def in_networks(script: str) -> list[str]:
-    return ["unshare", "--user", "--map-root-user", "--net", "--mount", "bash", "-c", NETWORKS + script]
-
-
 def test_a_machine_that_is_cut_off_ends_both_sides():
     """Nothing is closed and no packet comes: only silence tells."""
-    if shutil.which("unshare") is None or shutil.which("ip") is None:
-        pytest.skip("needs unshare and ip")
-    probe = subprocess.run(in_networks("true"), capture_output=True, text=True)
-    if probe.returncode:
-        pytest.skip(f"network namespaces are not permitted here: {probe.stderr.strip()[:200]}")
+    skip_without_networks()
     member = f"{sys.executable} {HERE / 'star_member.py'}"
     script = f"""
     ip netns exec one {member} 0 & first=$!

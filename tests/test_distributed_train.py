@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import socket
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from networks import in_networks, skip_without_networks
 
 from seponet.runs.config import RunConfig
 from seponet.runs.train import run
@@ -189,6 +192,43 @@ def test_a_process_that_is_killed_ends_the_other_and_nothing_is_lost(lost, alone
     config = RunConfig.make(PROBLEM, RESIDUALS, changes={"train.checkpoint": 0})
     run(config, out=tmp_path / "run", resume=True, functions=0, calibration=0, figures=False, quiet=True)
     assert_same_state(tmp_path / "run", alone[RESIDUALS], 1e-6)
+
+
+def test_a_training_on_two_machines_whose_cable_is_cut_goes_on_from_its_checkpoint(alone, tmp_path):
+    """They have no disk in common but this machine's, no name that the other knows, and no packet comes any more."""
+    skip_without_networks()
+    out = tmp_path / "run"
+    command = shlex.join([sys.executable, str(HERE / "train_member.py"), *train_command(out, RESIDUALS)[3:]])
+    command += " --processes 2 --coordinator 10.77.0.1:5000 --process-id"
+    script = f"""
+    ip netns exec one {command} 0 > /run/one 2>&1 & first=$!
+    ip netns exec two {command} 1 > /run/two 2>&1 & second=$!
+    until grep -q loss {out}/metrics.jsonl 2> /dev/null; do
+        sleep 0.1
+        kill -0 $first || break
+    done
+    ip -n one link set left down
+    cut=$SECONDS
+    wait $first || echo "first failed"
+    wait $second || echo "second failed"
+    echo "ended after $((SECONDS - cut)) s"
+    cat /run/one /run/two
+    """
+    environ = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    found = subprocess.run(in_networks(script), capture_output=True, text=True, timeout=SECONDS, env=environ)
+    said = found.stdout
+    assert found.returncode == 0, said + found.stderr
+    assert "2 processes on" in said, said
+    assert "first failed" in said
+    assert "second failed" in said
+    assert "process 1 of 2" in said
+    assert "process 0 of 2" in said
+    assert said.count("was lost") == 2
+    ended = re.search(r"ended after (\d+) s", said)
+    assert ended is not None
+    assert int(ended[1]) < 60
+    train_alone(RESIDUALS, out, resume=True)
+    assert_same_state(out, alone[RESIDUALS], 1e-6)
 
 
 def test_an_error_is_said_once(start, tmp_path):

@@ -1,5 +1,7 @@
 """One command run by several processes: JAX's distributed runtime, from its beginning to its end."""
 
+import functools
+import importlib
 import logging
 import os
 import socket
@@ -117,6 +119,7 @@ def see_devices() -> Seen:
 def _initialise(star: Star) -> None:
     launch, port = star.launch, star.same(_free_port)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    _tell_gloo(star.address)
     if hasattr(jax.config, "jax_enable_preemption_service"):
         # A request to end is ours to handle.
         jax.config.update("jax_enable_preemption_service", False)
@@ -132,6 +135,21 @@ def _initialise(star: Star) -> None:
         heartbeat_timeout_seconds=60,
         shutdown_timeout_seconds=20,
     )
+
+
+def _tell_gloo(address: str) -> None:
+    """Let gloo wait at an address, that of the network in which the processes have met.
+
+    By itself it takes what the machine's own name stands for there: loopback, on many, so that no other machine finds
+    it, and nothing at all in some containers. JAX has no setting for that; a version that makes gloo in another way
+    does as it likes.
+    """
+    try:
+        library: Any = importlib.import_module("jaxlib._jax")
+        make = library.make_gloo_tcp_collectives
+    except (ImportError, AttributeError):
+        return
+    library.make_gloo_tcp_collectives = functools.partial(make, hostname=address)
 
 
 def local_devices(launch: Launch, environ: dict[str, str] | None = None) -> list[int] | None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .group import Group, ProcessLost
-from .launch import Launch
+from .launch import Launch, is_loopback
 from .link import Link, reason_of
 from .meeting import meet
 
@@ -143,6 +143,13 @@ class Star(Group):
         import jax
 
         jax.distributed.shutdown()
+
+    @property
+    def address(self) -> str:
+        """The address of this process in the network in which the others were met."""
+        found = [str(link.connection.getsockname()[0]) for link in self.links.values()]
+        # The first that other machines can reach, if there are any.
+        return next((address for address in found if not is_loopback(address)), found[0])
 
     @property
     def disbanded(self) -> bool:
