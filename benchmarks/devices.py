@@ -88,11 +88,11 @@ def cell(arguments: argparse.Namespace) -> None:
         if mesh is not None:
             step.spread_over(mesh)
         program, state = step.compile(), step.start()
-        times, work = [], []
+        times, work, loss = [], [], 0.0
         for _ in range(REPEATS + 1):
             began, busy = time.perf_counter(), time.process_time()
             state, record = step.run(state, jnp.asarray(STEPS))
-            jax.block_until_ready(record.loss)
+            loss = float(jax.block_until_ready(record.loss))
             times.append((time.perf_counter() - began) / STEPS)
             work.append((time.process_time() - busy) / STEPS)
         # Of a repetition, the processor time of all processes together.
@@ -104,7 +104,7 @@ def cell(arguments: argparse.Namespace) -> None:
                 "seconds": min(times[1:]),
                 "median_seconds": statistics.median(times[1:]),
                 "processor_seconds": min(work[1:]),
-                "loss": float(record.loss),
+                "loss": loss,
                 "temporary_bytes": program.memory_analysis().temp_size_in_bytes,
                 "peak_bytes": peak_memory_bytes(),
                 "communication": communication(program.as_text()),
