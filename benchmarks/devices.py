@@ -139,17 +139,37 @@ def measure(devices: int, processes: int, functions: int) -> dict[str, Any]:
     return {"devices": devices, "processes": processes, "functions": functions, **json.loads(lines[0][7:])}
 
 
-def calculate(planned_flops: int, functions: int, points: int, gradient: int, memory: int) -> list[dict[str, Any]]:
+def on_paper(strong: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is known of a step, and what follows for accelerators.
+
+    Operations of a device are a + b / devices in the compiled programs; a is what every device does for itself.
+    """
+    one, most = strong[0], max(strong, key=lambda row: row["devices"])
+    count = most["devices"]
+    fixed = max(count * most["flops"] - one["flops"], 0.0) / (count - 1)
+    each, memory = one["planned_flops"] / FUNCTIONS, max(one["temporary_bytes"] // FUNCTIONS, 1)
+    return {
+        "points": POINTS**2,
+        "flops_of_a_function": each,
+        "flops_of_every_device": fixed,
+        "part_of_every_device": fixed / one["flops"],
+        "bytes_of_a_function": memory,
+        "gradient_bytes": one["parameter_bytes"],
+        "rows": calculate(each, fixed, POINTS**2, one["parameter_bytes"], memory),
+    }
+
+
+def calculate(each: float, fixed: float, points: int, gradient: int, memory: int) -> list[dict[str, Any]]:
     """On paper: the time of a step on many accelerators, by products, an all-reduce of the gradient in a ring inside of
     a node and between nodes, and its latency.
 
     **Arguments:**
 
-    - `planned_flops`: of a step with so many `functions` on so many `points` (all axes together).
+    - `each`: operations of a function on so many `points` (all axes together).
+    - `fixed`: operations that every device does, whatever its share.
     - `gradient`: bytes that are summed over all devices.
     - `memory`: bytes that a function takes on a device.
     """
-    each = planned_flops / functions
     rate = HARDWARE["flops"] * HARDWARE["flops_used"]
     inside, between = HARDWARE["inside"], HARDWARE["between"]
     rows = []
@@ -161,18 +181,19 @@ def calculate(planned_flops: int, functions: int, points: int, gradient: int, me
             reduce += 2 * (nodes - 1) / nodes * gradient / inside["count"] / between["bandwidth"]
             reduce += 2 * math.ceil(math.log2(nodes)) * between["latency"]
         fits = int(0.8 * HARDWARE["bytes"] / memory)
-        weak = fits * each / rate
-        # Where a step waits as long for the others as it computes.
-        least = max(1, math.ceil(reduce * rate / each))
+        useful = fits * each / rate
+        lost = fixed / rate + (reduce if count > 1 else 0.0)
+        # Where a device spends as long on what is not shared, and on waiting, as on its share.
+        least = max(1, math.ceil(lost * rate / each))
         rows.append(
             {
                 "accelerators": count,
                 "all_reduce_seconds": reduce if count > 1 else 0.0,
                 "most_functions": fits * count,
                 "most_functions_points": fits * count * points,
-                "step_seconds": weak + (reduce if count > 1 else 0.0),
-                "weak_efficiency": weak / (weak + (reduce if count > 1 else 0.0)),
-                "functions_at_half_efficiency": least * count if count > 1 else 1,
+                "step_seconds": useful + lost,
+                "weak_efficiency": useful / (useful + lost),
+                "functions_at_half_efficiency": least * count,
             }
         )
     return rows
@@ -180,7 +201,7 @@ def calculate(planned_flops: int, functions: int, points: int, gradient: int, me
 
 def render(content: dict[str, Any]) -> str:
     """The tables, in Markdown."""
-    made, paper = content["machine"], content["paper"]
+    made, paper = content["machine"], on_paper(content["strong"])
     head = f"{made['time']}, {made['processor']}, {made['cores']} cores, load {made['load']:.0f}"
     lines = [
         "# A step over devices and processes",
@@ -207,9 +228,12 @@ def render(content: dict[str, Any]) -> str:
         f"{HARDWARE['name']}: {HARDWARE['flops'] / 1e12:g} TFLOP/s, of which {100 * HARDWARE['flops_used']:g}% are",
         f"used; {HARDWARE['bytes'] / 1e9:g} GB; {inside['bandwidth'] / 1e9:g} GB/s and {1e6 * inside['latency']:g} us",
         f"a hop in a node, {between['bandwidth'] / 1e9:g} GB/s and {1e6 * between['latency']:g} us between nodes.",
-        f"A function takes {paper['flops_of_a_function'] / 1e9:.3g} GFLOP (`estimate_cost`) and",
+        f"A function takes {paper['flops_of_a_function'] / 1e9:.3g} GFLOP (`estimate_cost`) and at most",
         f"{paper['bytes_of_a_function'] / 2**20:.3g} MiB (the compiler's figure for the CPU);",
         f"{paper['gradient_bytes'] / 2**20:.3g} MiB of gradient are summed in each step.",
+        f"{paper['flops_of_every_device'] / 1e9:.3g} GFLOP are done by every device, however few functions it has",
+        f"(trunks at all points, the optimizer): {100 * paper['part_of_every_device']:.0f}% of a step of {FUNCTIONS}",
+        "functions on one device, which is why operations fall so little in the first table.",
     )
     lines += [
         "",
@@ -222,7 +246,9 @@ def render(content: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|",
         *(_calculated(row, paper["points"]) for row in paper["rows"]),
         "",
-        "Below that many functions in a step, devices wait longer for each other than they compute.",
+        "Below that many functions in a step, a device spends more time on waiting and on what every device does than",
+        "on its share. So a step of a hundred functions of this size does not scale over such accelerators at all; what",
+        "scales is the number of functions, and the number of points that each of them has.",
         "",
     ]
     return "\n".join(lines)
@@ -230,13 +256,13 @@ def render(content: dict[str, Any]) -> str:
 
 def _measured(row: dict[str, Any], first: dict[str, Any], timed: bool) -> str:
     share = row["functions"] / first["functions"]
-    times = [f"{row[key] / first[key] / share:.2f}" for key in ("seconds", "processor_seconds")]
+    times = [f"{row[key] / first[key] / share:.2f}" for key in ("seconds", "processor_seconds") if timed]
     collectives = ", ".join(f"{entry['count']} {name}" for name, entry in row["communication"].items()) or "none"
     size = sum(entry["bytes"] for entry in row["communication"].values())
     cells = [
         f"{row['devices']} x {row['processes']}",
         f"{row['functions']}, {row['functions'] // (row['devices'] * row['processes'])} each",
-        *(times if timed else ["not measured"] * 2),
+        *(times or ["not measured"] * 2),
         f"{row['flops'] / first['flops']:.2f}",
         f"{row['temporary_bytes'] / first['temporary_bytes']:.2f}",
         collectives,
@@ -277,25 +303,10 @@ def main() -> None:
             rows = list(threads.map(lambda cell: measure(*cell), cells))
         strong, weak = rows[: len(CELLS)], rows[len(CELLS) :]
         weak += [row for row in strong if row["devices"] * row["processes"] == 8]
-        one = strong[0]
-        paper = {
-            "points": POINTS**2,
-            "flops_of_a_function": one["planned_flops"] / FUNCTIONS,
-            "bytes_of_a_function": one["temporary_bytes"] / FUNCTIONS,
-            "gradient_bytes": one["parameter_bytes"],
-            "rows": calculate(
-                one["planned_flops"],
-                FUNCTIONS,
-                POINTS**2,
-                one["parameter_bytes"],
-                max(one["temporary_bytes"] // FUNCTIONS, 1),
-            ),
-        }
         content = {
             "jobs": arguments.jobs,
             "strong": strong,
             "weak": weak,
-            "paper": paper,
             "hardware": HARDWARE,
             "machine": machine(),
         }
