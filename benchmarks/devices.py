@@ -247,8 +247,8 @@ def render(content: dict[str, Any]) -> str:
         *(_calculated(row, paper["points"]) for row in paper["rows"]),
         "",
         "Below that many functions in a step, a device spends more time on waiting and on what every device does than",
-        "on its share. So a step of a hundred functions of this size does not scale over such accelerators at all; what",
-        "scales is the number of functions, and the number of points that each of them has.",
+        "on its share. So a step of a hundred functions of this size does not scale over such accelerators at all;",
+        "what scales is the number of functions, and the number of points that each of them has.",
         "",
     ]
     return "\n".join(lines)

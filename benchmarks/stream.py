@@ -121,10 +121,13 @@ def _peak() -> int:
 def render(content: dict[str, Any]) -> str:
     made, mib = content["machine"], 2**20
     command, cluster = content["command"], content["cluster"]
+    parts = {"tenth": "a tenth", "half": "a half", "whole": "all"}
     rows = [
-        ("`seponet predict`, a tenth", command["tenth"]["peak_bytes"], command["tenth"]["processor_seconds"]),
-        ("`seponet predict`, a half", command["half"]["peak_bytes"], command["half"]["processor_seconds"]),
-        ("`seponet predict`, all", command["whole"]["peak_bytes"], command["whole"]["processor_seconds"]),
+        *(
+            (f"`seponet predict`, {word}", command[part]["peak_bytes"], command[part]["processor_seconds"])
+            for part, word in parts.items()
+            if part in command
+        ),
         ("two workers of Dask's, a tenth", cluster["tenth_peak_bytes"], None),
         ("two workers of Dask's, all", cluster["peak_bytes"], None),
     ]
