@@ -143,12 +143,18 @@ def render(content: dict[str, Any]) -> str:
         "|---|---|---|",
         *(f"| {n} | {peak / mib:.0f} MiB | {'' if s is None else f'{s:.0f} s'} |" for n, peak, s in rows),
         "",
-        f"Killed in the middle and given again, the command said: {command['resumed']['said']}. The largest",
+        f"{_resumed(command['resumed']['said'])} The largest",
         f"differences to `predict` of loaded arrays are {command['difference']:.1e} (command) and",
         f"{cluster['difference']:.1e} (Dask).",
         "",
     ]
     return "\n".join(lines)
+
+
+def _resumed(said: str) -> str:
+    if "had been done before" not in said:
+        return "Killed before its first chunk was whole, and given again, the command began anew, and gave the same."
+    return f"Killed in the middle and given again, the command said: {said}."
 
 
 def measure() -> None:
