@@ -1,6 +1,7 @@
 """One training of several processes, one of which is killed at ten random moments: nothing hangs, nothing is lost.
 
     python benchmarks/kills.py [--kills 10] [--seed 0]
+    python benchmarks/kills.py --render           # tables/kills.md from what is stored
 
 Every attempt goes on from what the last one left, with two or three processes by turns. A random one is killed at a
 random moment: in every third attempt of its start, while it loads and compiles, in the others of its training. Stored
@@ -8,6 +9,7 @@ are how long the others took to end, and how far the final state is from that of
 """
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -20,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import machine, store
+from results import RESULTS, machine, store
 
+TABLE = Path(__file__).parent / "tables" / "kills.md"
 TESTS = Path(__file__).parent.parent / "tests"
 PROBLEM, RECIPE = f"{TESTS / 'data' / 'decay.py'}:Decay", TESTS / "data" / "decay.toml"
 STEPS = 6000
@@ -95,12 +98,52 @@ def attempt(count: int, out: Path, victim: int, after: float, training: bool) ->
     }
 
 
+def render(content: dict[str, Any]) -> str:
+    """The table, in Markdown."""
+    made, rows = content["machine"], content["rows"]
+    slowest = max(row["others_ended_after_seconds"] for row in rows)
+    step, last = content["steps"]
+    lines = [
+        "# Kills of a training by several processes",
+        "",
+        f"`seponet bench kills`: {made['time']}, {made['processor']}, {made['cores']} cores, load {made['load']:.0f}.",
+        f"One training by two or three processes, one of which was killed {len(rows)} times; each attempt went on from",
+        f"what the last had left. The others ended after at most {slowest:.1f} s, with a sentence that names who was",
+        f"lost. In the end it had {step} of {last} steps, and a state that differs by at most",
+        f"{content['distance']:.1e} from that of an undisturbed run of one process.",
+        "",
+        "| processes | killed | while | the others ended after | steps kept | they said |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        after = f"{row['while']}, {row['after_seconds']:.1f} s"
+        ended = f"{row['others_ended_after_seconds']:.1f} s"
+        cells = [
+            str(row["processes"]),
+            str(row["killed"]),
+            after,
+            ended,
+            str(row["checkpoint"]),
+            "; ".join(row["said"]),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--longest", type=float, default=40.0, help="the latest moment of a start, in seconds")
+    parser.add_argument("--render", action="store_true", help="only write the table from what is stored")
     arguments = parser.parse_args()
+    if not arguments.render:
+        measure(arguments)
+    TABLE.write_text(render(json.loads((RESULTS / "kills.json").read_text())))
+    print(TABLE)
+
+
+def measure(arguments: argparse.Namespace) -> None:
     chance = random.Random(arguments.seed)
     os.environ.setdefault("NPROC", "1")
     with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ from seponet.distributed.star import Star
 
 def main(index: str) -> None:
     star = Star(Launch("flags", 2, int(index), "10.77.0.1", 5000), silence=3.0, grace=60.0)
-    star.gather(None)
+    star.loaded()
     sys.stdout.write("together\n")
     sys.stdout.flush()
     try:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 from .parser import parse
 
 if TYPE_CHECKING:
-    from ..distributed.launch import Launch
+    from ..distributed.star import Star
+
+logger = logging.getLogger(__name__)
 
 COMMANDS = {
     "bench": ("bench", "bench_command"),
@@ -45,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse(argv)
     try:
         with _stopped_early(arguments.command):
+            # Before anything that takes time: a process that is lost while it loads JAX is missed by the others.
+            arguments.star = _meet(arguments)
             module = _load(arguments.command)
         return _command(arguments, module)
     except BrokenPipeError:
@@ -80,6 +84,25 @@ def _stopped_early(command: str) -> Iterator[None]:
             signal.signal(which, handler)
 
 
+def _meet(arguments: argparse.Namespace) -> "Star | None":
+    """The other processes of this command, by its flags or else by what started it; None if there are none."""
+    if getattr(arguments, "distributed", None) is None:
+        return None
+    from ..distributed.launch import detect
+
+    launch = detect(
+        arguments.distributed,
+        processes=arguments.processes,
+        process_id=arguments.process_id,
+        coordinator=arguments.coordinator,
+    )
+    if launch is None:
+        return None
+    from ..distributed.star import ARRIVAL, Star
+
+    return Star(launch, arrival=ARRIVAL if arguments.wait is None else arguments.wait)
+
+
 def _load(name: str) -> Callable[[argparse.Namespace], int]:
     module, function = COMMANDS[name]
     return getattr(importlib.import_module(f".{module}", __name__), function)
@@ -92,28 +115,22 @@ def _command(arguments: argparse.Namespace, command: Callable[[argparse.Namespac
 
     quiet = getattr(arguments, "quiet", False)
     with messages_shown(logging.WARNING if quiet else logging.INFO):
+        if getattr(arguments, "distributed", None) == "auto" and not arguments.star and arguments.processes is None:
+            from ..distributed.launch import unused_tasks
+
+            if sentence := unused_tasks():
+                logger.warning("%s", sentence)
         return command(arguments)
 
 
 def sentence_of(error: BaseException) -> str:
     """What a person is told about an error."""
-    from ..training.loop import Diverged
-
+    # Of a module that was never loaded there is no error: mistakes in a call are answered before JAX is loaded.
+    loop = sys.modules.get("seponet.training.loop")
+    expected = (ValueError, OSError, ImportError, *([] if loop is None else [loop.Diverged]))
     lines = str(error).splitlines() or [""]
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    if isinstance(error, ValueError | OSError | ImportError | Diverged):
+    if isinstance(error, expected):
         return lines[0] or type(error).__name__
     return f"{type(error).__name__}: {lines[0]} (this is unexpected; --debug shows where it comes from)"
-
-
-def detect_from(arguments: argparse.Namespace) -> "Launch | None":
-    """How the processes of a command were started, by its flags or else by what started it."""
-    from ..distributed.launch import detect
-
-    return detect(
-        arguments.distributed,
-        processes=arguments.processes,
-        process_id=arguments.process_id,
-        coordinator=arguments.coordinator,
-    )

@@ -370,6 +370,9 @@ def _distributed(command: argparse.ArgumentParser, alone: str | None = None) -> 
     command.add_argument("--processes", type=count_from(1), metavar="N", help="how many processes there are")
     command.add_argument("--process-id", type=count_from(0), metavar="I", help="which of them this is, from 0")
     command.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 waits for the others")
+    command.add_argument(
+        "--wait", type=read_duration, metavar="TIME", help="how long all wait for the last to start (default: 50s)"
+    )
 
 
 def _json(command: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ from ..runs.figures import plot_run
 from ..runs.folder import RunFolder
 from ..runs.recipes import recipes_of
 from ..training.recipe import Recipe, flat
-from . import detect_from, sentence_of
+from . import sentence_of
 from .evaluate import own_problem
 from .output import write_json, write_line, write_table
 
@@ -77,7 +77,7 @@ def info_command(arguments: Namespace) -> int:
 
 def _show_group(arguments: Namespace) -> int:
     """What the processes of this command see of each other, by an all-reduce over their devices."""
-    with joined(detect_from(arguments), lambda error: f"seponet info: {sentence_of(error)}") as group:
+    with joined(arguments.star, lambda error: f"seponet info: {sentence_of(error)}") as group:
         with group.computing():
             facts = group_facts(group)
         if not group.leader:

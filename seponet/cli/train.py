@@ -14,7 +14,7 @@ from ..operator.trust import Trust
 from ..runs.config import RunConfig, config_text
 from ..runs.folder import RunFolder
 from ..runs.train import Outcome, follow, run
-from . import detect_from, sentence_of
+from . import sentence_of
 from .evaluate import show_report
 from .output import NOT_REACHED, write_line
 
@@ -22,12 +22,11 @@ logger = logging.getLogger(__name__)
 
 
 def train_command(arguments: Namespace) -> int:
-    launch = detect_from(arguments)
     # A scheduler's polite end is like Ctrl-C: the run is saved and can be resumed.
     before = {which: signal.getsignal(which) for which in (signal.SIGTERM, signal.SIGINT)}
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with joined(launch, lambda error: f"seponet train: {sentence_of(error)}") as group:
+        with joined(arguments.star, lambda error: f"seponet train: {sentence_of(error)}") as group:
             if group.count > 1:
                 for which in before:
                     signal.signal(which, lambda *_: group.interrupt())

@@ -1,15 +1,12 @@
 """How the processes of one command were started: by Slurm, by MPI, by flags, or not at all."""
 
 import ipaddress
-import logging
 import os
 import re
 import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-
-logger = logging.getLogger(__name__)
 
 FIRST_PORT, PORTS = 61_440, 4_096
 """Where ports are chosen from that nobody named: above those that systems give to outgoing connections."""
@@ -75,7 +72,7 @@ def detect(
     else:
         launch = _from_slurm(environ) or _from_open_mpi(environ) or _from_hydra(environ)
         if launch is None:
-            _refuse_lonely(mode, coordinator, environ)
+            _refuse_lonely(mode, coordinator)
             return None
         if coordinator is not None:
             host, port = read_address(coordinator)
@@ -160,7 +157,7 @@ def _from_hydra(environ: Mapping[str, str]) -> Launch | None:
     return Launch("MPI", count, index, host, _port(str(os.getppid())), local_count, local)
 
 
-def _refuse_lonely(mode: str, coordinator: str | None, environ: Mapping[str, str]) -> None:
+def _refuse_lonely(mode: str, coordinator: str | None) -> None:
     """What there is to say to a process that nobody has started together with others."""
     if mode == "on" or coordinator is not None:
         asked = "--distributed on" if coordinator is None else "--coordinator"
@@ -168,13 +165,19 @@ def _refuse_lonely(mode: str, coordinator: str | None, environ: Mapping[str, str
             f"{asked} needs several processes, and this is one: start it by srun or mpirun, or give --processes N "
             "--process-id I --coordinator HOST:PORT"
         )
+
+
+def unused_tasks(environ: Mapping[str, str] | None = None) -> str:
+    """What to say where this process works alone in a job of several tasks, as one does that `srun` has not started;
+    empty for any other."""
+    environ = os.environ if environ is None else environ
     tasks = _number(environ, "SLURM_NTASKS")
-    if "SLURM_JOB_ID" in environ and tasks is not None and tasks > 1:
-        logger.warning(
-            "this job of Slurm's has %d tasks, and one of them trains, since it was not started by srun: write srun "
-            "before the command, or --distributed off",
-            tasks,
-        )
+    if "SLURM_JOB_ID" not in environ or tasks is None or tasks < 2 or _number(environ, "SLURM_STEP_NUM_TASKS") == 1:
+        return ""
+    return (
+        f"this job of Slurm's has {tasks} tasks, and one of them works, since it was not started by srun: write srun "
+        "before the command, or --distributed off"
+    )
 
 
 def first_host(nodes: str) -> str:

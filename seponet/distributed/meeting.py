@@ -3,8 +3,10 @@
 import contextlib
 import errno
 import platform
+import selectors
 import socket
 import time
+from collections.abc import Iterator
 from importlib.metadata import version
 
 from .. import __version__
@@ -13,7 +15,10 @@ from .launch import Launch, is_loopback
 from .link import Link, reason_of
 
 PERSONAL = 5.0
-"""Seconds that a process has to say who it is."""
+"""Seconds that a message of a process has to come, once it has begun to."""
+
+SIGN = 1.0
+"""Seconds between two signs of life of process 0 to those that wait for the others."""
 
 
 def meet(launch: Launch, seconds: float, silence: float) -> tuple[dict[int, Link], dict[int, str]]:
@@ -28,46 +33,80 @@ def meet(launch: Launch, seconds: float, silence: float) -> tuple[dict[int, Link
 
 
 def _assemble(launch: Launch, seconds: float, silence: float) -> tuple[dict[int, Link], dict[int, str]]:
+    """Wait for all, in one loop over all connections: who was here and goes again is missed at once, and whoever
+    connects and says nothing keeps nobody waiting."""
     links: dict[int, Link] = {}
     hosts = {0: platform.node()}
-    deadline = time.monotonic() + seconds
+    deadline, next_sign = time.monotonic() + seconds, 0.0
     try:
-        with _server(launch) as server:
+        with _server(launch) as server, selectors.DefaultSelector() as selector:
+            server.setblocking(False)
+            selector.register(server, selectors.EVENT_READ)
             while len(links) < launch.count - 1:
-                server.settimeout(max(deadline - time.monotonic(), 0.01))
-                try:
-                    connection, _ = server.accept()
-                except TimeoutError:
+                now = time.monotonic()
+                if now > deadline:
                     missing = _numbers(sorted(set(range(1, launch.count)) - set(links)))
                     raise ValueError(
-                        f"{missing} of {launch.count} did not come to {launch.address} within {seconds:.0f} s; if "
-                        "there is only one process, give --distributed off"
-                    ) from None
-                _welcome(launch, connection, silence, links, hosts)
+                        f"{missing} of {launch.count} did not come to {launch.address} within {seconds:.0f} s; if they "
+                        "start later, give --wait 10min, and if there is only one process, --distributed off"
+                    )
+                if now > next_sign:
+                    next_sign = now + SIGN
+                    for index in links:
+                        with _waiting(index, launch, hosts):
+                            links[index].send("alive")
+                for key, _ in selector.select(min(SIGN, deadline - now)):
+                    if key.fileobj is server:
+                        with contextlib.suppress(OSError):
+                            connection, _ = server.accept()
+                            selector.register(connection, selectors.EVENT_READ, Link(connection, silence))
+                        continue
+                    index = next((index for index, link in links.items() if link is key.data), None)
+                    if index is None:
+                        selector.unregister(key.fileobj)
+                        if _welcome(launch, key.data, links, hosts):
+                            selector.register(key.fileobj, selectors.EVENT_READ, key.data)
+                    else:
+                        # Who has said hello has nothing else to say but that it ends.
+                        with _waiting(index, launch, hosts):
+                            key.data.receive()
+            for key in selector.get_map().values():
+                if isinstance(key.data, Link) and key.data not in links.values():
+                    key.data.close()
     except ValueError as error:
         for link in links.values():
             with contextlib.suppress(OSError):
                 link.send("failed", str(error))
             link.close()
         raise
-    for link in links.values():
-        link.send("welcome", {str(index): host for index, host in hosts.items()})
+    for index, link in links.items():
+        # One that goes right now is missed by whoever waits for it.
+        with contextlib.suppress(OSError):
+            link.send("welcome", {str(index): host for index, host in hosts.items()})
     return links, hosts
 
 
-def _welcome(
-    launch: Launch, connection: socket.socket, silence: float, links: dict[int, Link], hosts: dict[int, str]
-) -> None:
+@contextlib.contextmanager
+def _waiting(index: int, launch: Launch, hosts: dict[int, str]) -> Iterator[None]:
+    """A block in which the connection to a process that waits with us may end."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(
+            f"process {index} of {launch.count} (on {hosts[index]}) was lost before all were there: {reason_of(error)}"
+        ) from None
+
+
+def _welcome(launch: Launch, link: Link, links: dict[int, Link], hosts: dict[int, str]) -> bool:
     """Take in a process that says who it is; anything else that connects is sent away."""
-    link = Link(connection, silence)
-    connection.settimeout(PERSONAL)
+    link.connection.settimeout(PERSONAL)
     try:
         kind, who, _ = link.receive()
         index, count, host, versions = (who[key] for key in ("index", "count", "host", "versions"))
     except (OSError, TypeError, KeyError):
         link.close()
-        return
-    connection.settimeout(None)
+        return False
+    link.connection.settimeout(None)
     wrong = ""
     if kind != "hello" or versions != _versions():
         wrong = f"process {index} on {host} has {versions}, and process 0 has {_versions()}"
@@ -79,6 +118,7 @@ def _welcome(
         link.close()
         raise ValueError(wrong)
     links[index], hosts[index] = link, str(host)
+    return True
 
 
 def _come(launch: Launch, seconds: float, silence: float) -> tuple[dict[int, Link], dict[int, str]]:
@@ -91,7 +131,7 @@ def _come(launch: Launch, seconds: float, silence: float) -> tuple[dict[int, Lin
         except OSError as error:
             problem = reason_of(error)
         else:
-            return {0: link}, _introduce(launch, link, deadline - time.monotonic())
+            return {0: link}, _introduce(launch, link, silence)
         time.sleep(0.2)
     itself = f"; {launch.host} is this machine itself" if is_loopback(launch.host) else ""
     raise ValueError(
@@ -99,19 +139,22 @@ def _come(launch: Launch, seconds: float, silence: float) -> tuple[dict[int, Lin
     )
 
 
-def _introduce(launch: Launch, link: Link, seconds: float) -> dict[int, str]:
-    """Say who we are, and be told who all are once they are there."""
+def _introduce(launch: Launch, link: Link, silence: float) -> dict[int, str]:
+    """Say who we are, and be told who all are once they are there. Until then process 0 gives signs of life."""
     who = {"index": launch.index, "count": launch.count, "host": platform.node(), "versions": _versions()}
-    # Process 0 gives up by itself; its clock may have started later.
-    link.connection.settimeout(max(seconds, 1.0) + 60.0)
+    link.connection.settimeout(silence)
     try:
         link.send("hello", who)
         kind, entries, _ = link.receive()
+        while kind == "alive":
+            kind, entries, _ = link.receive()
     except OSError as error:
+        link.close()
         gone = f"process 0 at {launch.address} has gone before all were there: {reason_of(error)}"
         raise ValueError(gone) from None
     link.connection.settimeout(None)
     if kind != "welcome":
+        link.close()
         raise ProcessLost(str(entries), told=True)
     return {int(index): host for index, host in entries.items()}
 

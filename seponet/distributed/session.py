@@ -1,5 +1,7 @@
 """One command run by several processes: JAX's distributed runtime, from its beginning to its end."""
 
+import functools
+import importlib
 import logging
 import os
 import socket
@@ -27,8 +29,8 @@ READY = 120.0
 
 
 @contextmanager
-def joined(launch: Launch | None, sentence: Callable[[BaseException], str] = str) -> Iterator[Group]:
-    """The group of a launch while the block runs; None gives a process alone.
+def joined(star: Star | None, sentence: Callable[[BaseException], str] = str) -> Iterator[Group]:
+    """The group of processes that have met, with their devices, while the block runs; None gives a process alone.
 
     If it fails in one process, it ends in all: each writes what happened to it, once, and is gone at once, since
     whatever else Python and JAX do at their end would wait for the others.
@@ -37,20 +39,21 @@ def joined(launch: Launch | None, sentence: Callable[[BaseException], str] = str
 
     - `sentence`: what to write about an error.
     """
-    if launch is None:
+    if star is None:
         yield ALONE
         return
-    star = Star(launch)
     others = logging.getLogger("seponet")
     level = others.level
     if not star.leader:
         others.setLevel(logging.ERROR)
     try:
-        _initialise(star, launch)
+        star.loaded()
+        _initialise(star)
         with star.computing(READY):
             seen = see_devices()
         if star.leader:
-            logger.info("%s; started by %s, process 0 at %s", seen.describe(star.hosts), launch.source, launch.address)
+            source, address = star.launch.source, star.launch.address
+            logger.info("%s; started by %s, process 0 at %s", seen.describe(star.hosts), source, address)
         yield star
         if not star.disbanded:
             star.disband()
@@ -113,9 +116,10 @@ def see_devices() -> Seen:
     return Seen(count, len(devices), devices[0].platform, (time.perf_counter() - began) / 10)
 
 
-def _initialise(star: Star, launch: Launch) -> None:
-    port = star.same(_free_port)
+def _initialise(star: Star) -> None:
+    launch, port = star.launch, star.same(_free_port)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    _tell_gloo(star.address)
     if hasattr(jax.config, "jax_enable_preemption_service"):
         # A request to end is ours to handle.
         jax.config.update("jax_enable_preemption_service", False)
@@ -131,6 +135,21 @@ def _initialise(star: Star, launch: Launch) -> None:
         heartbeat_timeout_seconds=60,
         shutdown_timeout_seconds=20,
     )
+
+
+def _tell_gloo(address: str) -> None:
+    """Let gloo wait at an address, that of the network in which the processes have met.
+
+    By itself it takes what the machine's own name stands for there: loopback, on many, so that no other machine finds
+    it, and nothing at all in some containers. JAX has no setting for that; a version that makes gloo in another way
+    does as it likes.
+    """
+    try:
+        library: Any = importlib.import_module("jaxlib._jax")
+        make = library.make_gloo_tcp_collectives
+    except (ImportError, AttributeError):
+        return
+    library.make_gloo_tcp_collectives = functools.partial(make, hostname=address)
 
 
 def local_devices(launch: Launch, environ: dict[str, str] | None = None) -> list[int] | None:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import jax
 import numpy as np
 
 from .group import Group, ProcessLost
-from .launch import Launch
+from .launch import Launch, is_loopback
 from .link import Link, reason_of
 from .meeting import meet
 
@@ -23,6 +22,14 @@ T = TypeVar("T")
 
 BEAT = 1.0
 """Seconds between two signs of life."""
+
+ARRIVAL = 50.0
+"""Seconds in which all processes have to come. One that dies before it can say a word is missed after these: they, and
+the end of the others, are to take less than a minute."""
+
+LOADING = 40.0
+"""Seconds of silence that a process is granted while it loads libraries, from a slow disk maybe, during which Python's
+other threads stand still. One that has ended is missed at once all the same."""
 
 LOST = 1
 """The exit code of a process that has to end because another is lost."""
@@ -35,6 +42,8 @@ class Star(Group):
     silent for `silence` seconds, or whose connection has ended, is lost: the leader tells the others, and whoever waits
     for it raises `ProcessLost`. A process that can't come to that, since it hangs in a collective operation of its
     devices, is ended after `grace` seconds; the leader's training is saved before.
+
+    It is made before JAX is loaded, a moment after the process has begun, so that nearly all of its life is watched.
 
     **Arguments:**
 
@@ -49,7 +58,7 @@ class Star(Group):
         self,
         launch: Launch,
         *,
-        arrival: float = 120.0,
+        arrival: float = ARRIVAL,
         silence: float = 20.0,
         patience: float = 1800.0,
         grace: float = 10.0,
@@ -61,7 +70,7 @@ class Star(Group):
         self._words: dict[int, deque[tuple[Any, bytes]]] = {}
         self._stop: str | None = None
         self._computing: tuple[float, float] | None = None
-        self._is_together = False
+        self._is_together, self._loaded = False, False
         self._left, self._closed = threading.Event(), threading.Event()
         self._ending = threading.Lock()
         self.links, self.hosts = meet(launch, arrival, silence)
@@ -69,6 +78,11 @@ class Star(Group):
             self._words[index] = deque()
             threading.Thread(target=self._listen, args=(index, link), daemon=True).start()
         threading.Thread(target=self._beat, daemon=True).start()
+
+    def loaded(self) -> None:
+        """Wait until all have loaded what they need."""
+        self.gather(None)
+        self._loaded = True
 
     def same(self, make: Callable[[], T]) -> T:
         return self._from_leader(lambda: (make(), b""))[0]
@@ -126,7 +140,16 @@ class Star(Group):
         """Go apart, all at once: from here on a process that ends is not lost, and each has its own devices only."""
         self.gather(None)
         self._left.set()
+        import jax
+
         jax.distributed.shutdown()
+
+    @property
+    def address(self) -> str:
+        """The address of this process in the network in which the others were met."""
+        found = [str(link.connection.getsockname()[0]) for link in self.links.values()]
+        # The first that other machines can reach, if there are any.
+        return next((address for address in found if not is_loopback(address)), found[0])
 
     @property
     def disbanded(self) -> bool:
@@ -138,14 +161,15 @@ class Star(Group):
             self._news.wait_for(lambda: self.lost is not None)
 
     def fail(self, reason: str) -> bool:
-        """Tell the others that this process ends; whether the leader has said the same already."""
+        """Tell the others that this process ends; whether another has said the same already, so that one says it."""
         if self.lost is None:
             for index in self.links:
                 with contextlib.suppress(OSError):
                     self.links[index].send("failed", reason)
+            if self.leader:
+                return False
             with self._news:
-                if not self.leader:
-                    self._news.wait_for(lambda: self.lost is not None, 2 * BEAT)
+                self._news.wait_for(lambda: self.lost is not None, 5 * BEAT)
         return self.lost is not None and self.lost.told and str(self.lost).endswith(reason)
 
     def close(self) -> None:
@@ -215,8 +239,12 @@ class Star(Group):
 
     def _beat(self) -> None:
         """Signs of life, and who has given none."""
-        told = False
+        told, last = False, time.monotonic()
         while not self._closed.wait(BEAT):
+            now = time.monotonic()
+            # Where this process itself stood still, what the others have said since then is not yet read.
+            awake, last = now - last < 5 * BEAT, now
+            limit = self.silence if self._loaded else max(self.silence, LOADING)
             for index, link in self.links.items():
                 with contextlib.suppress(OSError):
                     if self._stop and not self.leader and not told:
@@ -224,7 +252,7 @@ class Star(Group):
                         told = True
                     link.send("alive")
                 silent = time.monotonic() - link.heard
-                if silent > self.silence:
+                if awake and silent > limit:
                     self._lose(index, f"nothing was heard of it for {silent:.0f} s")
             computing = self._computing
             if computing is not None and time.monotonic() > computing[0]:

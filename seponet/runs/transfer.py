@@ -7,6 +7,8 @@ gives the same command again goes on there; the complete store takes its name at
 import hashlib
 import importlib.util
 import json
+import logging
+import math
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
@@ -22,6 +24,8 @@ from .._files import interrupts_held, read_record, write_record
 from ..operator.lazy import FUNCTION
 from ..operator.operator import Operator
 
+logger = logging.getLogger(__name__)
+
 NOTES, STORE = "done.json", "store.zarr"
 CHUNK = 32 * 2**20
 """Bytes of predictions in a chunk, about."""
@@ -32,6 +36,11 @@ def open_inputs(problem: Any, path: Path) -> dict[str, xr.DataArray]:
     _need_zarr()
     if not path.is_dir():
         raise ValueError(f"there is no Zarr store {path}")
+    if _is_array(path):
+        raise ValueError(
+            f"{path} is a bare array of Zarr's, without names of dimensions: write it as a dataset, "
+            "xarray.Dataset({name: (dimensions, values)}).to_zarr(...)"
+        )
     try:
         with warnings.catch_warnings():
             # A store without consolidated metadata is opened a little slower.
@@ -79,18 +88,29 @@ def transfer(
     counts = {inputs[name].sizes[dim] for name, dim in many.items() if dim is not None}
     if len(counts) != 1 or not (count := counts.pop()):
         raise ValueError(
-            "a store needs a dimension of functions beside the input's axes, as long for every input; got "
-            + ", ".join(f"{name} with {dict(value.sizes)}" for name, value in inputs.items())
+            "a store needs a dimension of functions beside the input's axes, as long for every input and not empty; "
+            + ", ".join(
+                f"{name} has the axes {', '.join(operator.problem.inputs[name].domain.names) or 'none'} and came with "
+                f"{dict(value.sizes)}"
+                for name, value in inputs.items()
+            )
         )
 
     def predict(start: int, stop: int) -> xr.Dataset:
         chosen = {n: v if many[n] is None else v.isel({many[n]: slice(start, stop)}) for n, v in inputs.items()}
-        predicted = operator.predict({name: value.load() for name, value in chosen.items()}, **points)
+        try:
+            predicted = operator.predict({name: value.load() for name, value in chosen.items()}, **points)
+        except ValueError as error:
+            if stop - start == count:
+                raise
+            raise ValueError(f"of the functions from {start} on: {error}") from None
         return predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
 
     first = predict(0, 1)
     each = sum(variable.nbytes for variable in first.variables.values() if FUNCTION in variable.dims)
     rows = int(np.clip(CHUNK // max(each, 1), 1, count))
+    for name, value in inputs.items():
+        _warn_of_chunks(name, value, many[name], rows)
     identity = _identity(operator, inputs, points, rows)
     done = _begin(part, first, count, rows, identity)
     before = _functions(done, rows, count)
@@ -162,6 +182,33 @@ def _function_dim(operator: Operator, name: str, value: xr.DataArray) -> Any:
     known = {*space.domain.names, *(() if space.components is None else ("component",))}
     others = [dim for dim in value.dims if dim not in known]
     return others[0] if len(others) == 1 else None
+
+
+def _warn_of_chunks(name: str, value: xr.DataArray, dim: Any, rows: int) -> None:
+    """Say where memory will not be flat: a chunk is read whole, however little of it is wanted."""
+    chunks = dict(zip(value.dims, value.encoding.get("chunks") or value.shape, strict=True))
+    # What lies side by side is read together.
+    held = value.dtype.itemsize * math.prod(n if d == dim else value.sizes[d] for d, n in chunks.items())
+    if dim is not None and chunks[dim] > 2 * rows and held > 2 * CHUNK:
+        logger.warning(
+            "a chunk of %s holds %d functions (%.0f MiB with all its axes), and is read again for every %d of them: "
+            "store it in chunks of about %d functions",
+            name,
+            chunks[dim],
+            held / 2**20,
+            rows,
+            rows,
+        )
+
+
+def _is_array(path: Path) -> bool:
+    """Whether the root of a store is an array rather than a group."""
+    if (path / ".zarray").exists():
+        return True
+    try:
+        return json.loads((path / "zarr.json").read_text())["node_type"] == "array"
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def _functions(done: list[int], rows: int, count: int) -> int:
