@@ -6,8 +6,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
+from jax.core import Tracer
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 HURRY = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 """Options of XLA for processors: a program is compiled in a fifth of the time, and runs 1.3 times as long. (Measured on
@@ -17,11 +19,12 @@ Newton's method for KdV and AllenCahn2D of the zoo; products of matrices are a l
 def compiled_briefly(function: Callable[P, R]) -> Callable[P, R]:
     """`equinox.filter_jit` for what runs a few times only, such as the search for a discretisation: there compiling
     takes longer than computing. Inside of another program, and on accelerators, it is the same as that."""
-    thorough, brief = eqx.filter_jit(function), eqx.filter_jit(function, compiler_options=HURRY)
+    options: dict[str, Any] = {"compiler_options": HURRY}
+    thorough, brief = eqx.filter_jit(function), eqx.filter_jit(function, **options)
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        inner = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs)))
+        inner = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs)))
         return (thorough if inner or not _on_processor() else brief)(*args, **kwargs)
 
     return run

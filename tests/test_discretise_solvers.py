@@ -1,5 +1,7 @@
 """Newton's method and GMRES: each function to its own tolerance, by whatever path, in batches of any size."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -97,7 +99,7 @@ def test_gmres_stops_at_its_tolerance_and_tells_what_is_left():
 
 def fresh(monkeypatch):
     """Programs that were compiled with other numbers are not reused."""
-    step = newton_module.newton_step
+    step: Any = newton_module.newton_step
     monkeypatch.setattr(newton_module, "_brief_step", eqx.filter_jit(lambda *arguments: step(*arguments)))
 
 

@@ -1,5 +1,8 @@
 """Compiled functions: what they compute does not depend on how they were compiled."""
 
+import inspect
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,12 +19,13 @@ def iterate(x, steps: int, shift=None):
 
 
 def plain(x, steps, shift=None):
-    return iterate.__wrapped__(x, steps, shift)
+    return inspect.unwrap(iterate)(x, steps, shift)
 
 
 def test_a_program_compiled_in_a_hurry_computes_the_same():
     x = jnp.linspace(-1.0, 1.0, 25).reshape(5, 5)
-    for arguments in ((x, 3), (x, 2, jnp.asarray(0.1))):
+    cases: list[tuple[Any, ...]] = [(x, 3), (x, 2, jnp.asarray(0.1))]
+    for arguments in cases:
         np.testing.assert_allclose(iterate(*arguments), plain(*arguments), rtol=1e-12)
         np.testing.assert_allclose(OwnProgram(plain, brief=True)(*arguments), plain(*arguments), rtol=1e-12)
 

@@ -1,6 +1,7 @@
 """Training on what the discretisation solves: targets are solutions, old ones are forgotten, runs can be resumed."""
 
 import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -234,7 +235,8 @@ def test_components_of_solutions_are_what_a_branch_gives(invariant):
     assert start.targets is not None
     assert int(start.targets.written) == 128
     late, _ = step.run(start, 300)
-    assert step._compiled._run._cache_size() == 1  # to choose an interval, a step was run before
+    program: Any = step._compiled
+    assert program._run._cache_size() == 1  # to choose an interval, a step was run before
     model = step.model(late)
     assert isinstance(model.whitening, PrincipalComponents)
     vectors = np.asarray(model.whitening.vectors.value)

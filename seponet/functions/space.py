@@ -2,7 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -83,9 +83,11 @@ class Functions(eqx.Module):
     def __len__(self) -> int:
         return jax.tree.leaves(self.parameters)[0].shape[0]
 
+    def __iter__(self) -> Iterator["Functions"]:
+        return (self[row] for row in range(len(self)))
+
     def __getitem__(self, rows: Any) -> "Functions":
         if isinstance(rows, int):
-            # Without it, whoever iterates over functions would never come to an end.
             if not -len(self) <= rows < len(self):
                 raise IndexError(f"there are {len(self)} functions; got the index {rows}")
             rows = slice(rows, rows + 1 or None)
