@@ -24,6 +24,7 @@ from seponet.operator.facts import facts_of
 from seponet.operator.operator import load
 from seponet.problems import PROBLEMS, Burgers, NavierStokes
 from seponet.problems.published import paper_figure
+from seponet.runs import finish, start
 from seponet.runs import train as run
 from seponet.runs.config import RunConfig
 from seponet.runs.folder import RunFolder
@@ -191,7 +192,7 @@ def test_mistakes_that_only_building_finds_leave_no_folder(tmp_path):
 
 
 def test_plan_that_does_not_fit_stops_before_training(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "available_memory", lambda: 1000)
+    monkeypatch.setattr(start, "available_memory", lambda: 1000)
     with pytest.raises(
         ValueError, match=r"GiB are free: lower train.functions \(now 2\), train.sampling.points \(now 5\)"
     ):
@@ -234,7 +235,7 @@ def test_a_trained_operator_is_evaluated_and_drawn_from_memory(tmp_path, monkeyp
 
 
 def test_pictures_that_fail_are_said_and_the_run_is_complete(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(run, "plot_run", None)
+    monkeypatch.setattr(finish, "plot_run", None)
     train(Decay, RECIPE, out=tmp_path / "run", functions=0, set={"train.steps": 2}, quiet=True)
     assert "the run is complete, but its pictures failed: TypeError" in caplog.text
     assert load(tmp_path / "run").problem == Decay()
@@ -288,7 +289,7 @@ def test_what_could_not_be_saved_is_told_before_it_is_trained(kind, tmp_path, mo
     def begin(*_: Any) -> None:
         raise InterruptedError("training begins")
 
-    monkeypatch.setattr(run, "prepare", begin)
+    monkeypatch.setattr(start, "prepare", begin)
     with pytest.raises(ValueError, match=f"^the run can't be saved in .*run: {sentence}.*; or train without out$"):
         train(make(), RECIPE, out=tmp_path / "run", **BARE)
     assert not list(tmp_path.iterdir())
@@ -358,7 +359,7 @@ def test_existing_run_is_kept_unless_told(finished, tmp_path):
 
 
 def test_resuming_a_complete_run_trains_no_more(finished, monkeypatch):
-    monkeypatch.setattr(run, "Trainer", None)
+    monkeypatch.setattr(start, "Trainer", None)
     operator = train(Decay, RECIPE, out=finished, seed=3, resume=True, functions=0, figures=False, quiet=True)
     assert operator.problem == Decay()
 
