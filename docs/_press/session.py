@@ -166,7 +166,7 @@ def _smaller(small: Mapping[str, Any] | None) -> Iterator[None]:
         yield
         return
     from seponet.operator import operator
-    from seponet.runs import solve, train
+    from seponet.runs import solve, start, train
     from seponet.runs.config import RunConfig
 
     settings = {key: value for key, value in small.items() if "." in key}
@@ -193,8 +193,8 @@ def _smaller(small: Mapping[str, Any] | None) -> Iterator[None]:
         mock.patch.object(solve, "solve_and_tell", roughly),
         mock.patch.object(operator, "solve_to", correct_roughly),
         mock.patch.object(RunConfig, "make", classmethod(quickly)),
-        mock.patch.object(train, "find_validation", return_value=None),
-        mock.patch.object(train, "_calibrated", lambda operator, _: (operator, {})),
+        mock.patch.object(start, "find_validation", return_value=None),
+        mock.patch.object(train, "calibrated", lambda operator, _: (operator, {})),
     ):
         yield
 

@@ -73,10 +73,13 @@ class Star(Group):
         self._is_together, self._loaded = False, False
         self._left, self._closed = threading.Event(), threading.Event()
         self._ending = threading.Lock()
+        self._listeners: list[threading.Thread] = []
         self.links, self.hosts = meet(launch, arrival, silence)
         for index, link in self.links.items():
             self._words[index] = deque()
-            threading.Thread(target=self._listen, args=(index, link), daemon=True).start()
+            listener = threading.Thread(target=self._listen, args=(index, link), daemon=True)
+            listener.start()
+            self._listeners.append(listener)
         threading.Thread(target=self._beat, daemon=True).start()
 
     def loaded(self) -> None:
@@ -167,6 +170,10 @@ class Star(Group):
                 with contextlib.suppress(OSError):
                     self.links[index].send("failed", reason)
             if self.leader:
+                # JAX ends the others, with lines of its own, if its service goes before they do.
+                deadline = time.monotonic() + 5 * BEAT
+                for listener in self._listeners:
+                    listener.join(max(deadline - time.monotonic(), 0.0))
                 return False
             with self._news:
                 self._news.wait_for(lambda: self.lost is not None, 5 * BEAT)
