@@ -32,6 +32,8 @@ def draw(measured: Mapping[str, Mapping[str, Any]], path: Path) -> None:
             if value and np.isfinite(value)
         ]
         low, high = 0.6 * min(every), 1.7 * max(every)
+        # Whole decades, or labels between them would lie on each other.
+        low, high = 10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high))
         panel.plot([low, high], [low, high], color="black", linewidth=0.8)
         panel.fill_between(
             [low, high], [low / 2, high / 2], [2 * low, 2 * high], color="black", alpha=0.07, linewidth=0
