@@ -13,9 +13,11 @@ import zoo
 from scipy.integrate import solve_ivp
 
 import seponet
-from seponet import Domain, Problem, Value
+from seponet import Domain, Periodic, Problem, Value
 from seponet.cli import main
-from seponet.functions import GaussianField, Scalar
+from seponet.functions import GaussianField, Sampled, Scalar
+from seponet.functions.interpolant import interpolate
+from seponet.operator.callables import from_half_the_samples, sample
 
 T = np.linspace(0, 1, 9)
 
@@ -190,7 +192,7 @@ def test_mistakes_are_one_sentence(arguments, message):
 
 
 SOURCE = """
-from seponet import Domain, Problem, Value
+from seponet import Domain, Periodic, Problem, Value
 from seponet.functions import Scalar
 
 class Decay(Problem):
@@ -254,3 +256,46 @@ def test_mistakes_of_the_command_are_one_sentence(decay, tmp_path, capsys):
         (line,) = capsys.readouterr().err.splitlines()
         assert message in line
     assert not (tmp_path / "s.nc").exists()
+
+
+def test_what_a_callable_does_between_its_samples_is_part_of_the_error(caplog):
+    """A jump at any place of a spacing, for which the integral is known; and waves that all samples are zeros of."""
+    jumps = [lambda t, at=at: np.sign(t - at) for at in (0.3, 0.3006, 0.3011, 0.3017)]
+    s = seponet.solve(Ramp, jumps, 1e-5, t=T, quiet=True)
+    for at, values, announced in zip((0.3, 0.3006, 0.3011, 0.3017), s, s.error, strict=True):
+        true = relative(values, np.abs(T - at) - at)
+        assert true < float(announced) < 0.05
+    assert s.attrs["reached"] < 4
+    assert "more than its 513 samples show" in s.attrs["reason"]
+    assert "between them (513) it differs by" in caplog.text
+
+    lost = seponet.solve(Ramp, lambda t: np.sin(512 * np.pi * t), 1e-2, t=T, quiet=True)
+    assert lost.attrs["reached"] == 0
+    assert float(lost.error) > 0.9
+
+
+def test_a_kink_that_is_small_enough_is_no_matter(caplog):
+    kink = seponet.solve(Ramp, lambda t: np.abs(t - 0.3007), 1e-3, t=T, quiet=True)
+    exact = 0.5 * (np.sign(T - 0.3007) * (T - 0.3007) ** 2 + 0.3007**2)
+    assert relative(kink, exact) < float(kink.error) < 1e-3
+    assert kink.attrs["reason"] == ""
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("components", [None, 2])
+def test_halved_samples_are_those_of_every_second_point(components):
+    """On a periodic axis and another, for one and for several components."""
+    periodic = Domain(x=Periodic(0, 1), y=(0, 2))
+    space = Sampled(periodic, np.ones((2, *(() if components is None else (components,)), 8, 9)))
+    counts = {"x": 64, "y": 65}
+    waves = [lambda x, y: np.sin(2 * np.pi * x) * y**2, lambda x, y: np.cos(40 * np.pi * x) * np.abs(y - 0.77)]
+    given = waves if components is None else [lambda x, y: np.stack([w(x, y) for w in waves])]
+    values = np.stack([sample("u", space, counts, w) for w in given])
+    read = interpolate(space, values)
+    halved = from_half_the_samples(space, counts, read)
+    assert halved.space == read.space
+    few = space.sensors({"x": 32, "y": 33})
+    np.testing.assert_allclose(halved(few), read(few), atol=1e-5)
+    smooth, rough = np.abs(halved(space.sensors(counts)) - read(space.sensors(counts))).reshape(2, -1).max(1)
+    assert smooth < 1e-5
+    assert rough > 0.1  # twenty waves are too many for 32 points

@@ -66,11 +66,20 @@ def distance(coarse: Level, fine: Level, inputs: Mapping[str, Functions]) -> Flo
         return np.zeros(0)
     if fine.discretisation.smoothed or fine.discretisation.problem.chart is not None:
         # The lifts of the two differ as well, or lengths along the box are none of the domain.
-        moved = jnp.asarray(coarse.solved.coefficients), jnp.asarray(fine.solved.coefficients)
-        apart = solution_distance(coarse.discretisation, fine.discretisation, inputs, fine.nodes, *moved)
-        return np.asarray(apart) / fine.solved.norms
+        return distance_of_inputs(coarse, inputs, fine, inputs)
     across = prolong(coarse.discretisation, fine.discretisation, coarse.solved.coefficients)
     return coefficient_norms(across - fine.solved.coefficients) / fine.solved.norms
+
+
+def distance_of_inputs(
+    first: Level, inputs: Mapping[str, Functions], second: Level, others: Mapping[str, Functions]
+) -> Float64[np.ndarray, " functions"]:
+    """The L2 distance of the solutions of two levels, for inputs of their own, relative to those of the second."""
+    ours, theirs = jnp.asarray(first.solved.coefficients), jnp.asarray(second.solved.coefficients)
+    apart = solution_distance(
+        first.discretisation, dict(inputs), ours, second.discretisation, dict(others), theirs, second.nodes
+    )
+    return np.asarray(apart) / second.solved.norms
 
 
 def increment_sizes(

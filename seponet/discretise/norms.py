@@ -22,10 +22,10 @@ def solution_norms(
 
 @compiled_briefly
 def solution_distance(
-    first: Model, second: Model, inputs: Any, nodes: Nodes, c: Array, other: Array
+    first: Model, inputs: Any, c: Array, second: Model, others: Any, other: Array, nodes: Nodes
 ) -> Float[Array, " functions"]:
-    """The L2 distances of the solutions of two models of a problem, by quadrature."""
-    ours, theirs = _fields(first, inputs, nodes, c), _fields(second, inputs, nodes, other)
+    """The L2 distances of solutions of two models of a problem, each for inputs of its own, by quadrature."""
+    ours, theirs = _fields(first, inputs, nodes, c), _fields(second, others, nodes, other)
     return _l2(first, inputs, nodes, [a - b for a, b in zip(ours, theirs, strict=True)])
 
 

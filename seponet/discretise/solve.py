@@ -1,7 +1,7 @@
 """Solving a problem for given inputs, without a network, to a tolerance; every function with its error."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from ..equations.problem import Problem
 from ..equations.symbols import Symbol
 from ..functions import Functions
 from ..locations import Grid, Location
-from .level import Level, distance, solve_level
+from .level import Level, distance, distance_of_inputs, solve_level
 from .resolution import Progress, Resolution, resolve
 
 SAMPLED = 8
@@ -39,6 +39,7 @@ class Solution:
     - `errors`: the estimated relative L2 error of each, fields together; infinite where there is no solution.
     - `tolerance`: what was asked for.
     - `resolution`: how the discretisation was chosen.
+    - `doubt`: what else the errors account for, in words.
     """
 
     problem: Problem
@@ -47,6 +48,7 @@ class Solution:
     errors: Float64[np.ndarray, " functions"]
     tolerance: float
     resolution: Resolution
+    doubt: str = ""
 
     @property
     def reached(self) -> Bool[np.ndarray, " functions"]:
@@ -58,7 +60,30 @@ class Solution:
         """Why some have not; empty if all have."""
         if np.all(self.reached):
             return ""
-        return self.resolution.reason or "some functions are rougher than those that the discretisation was chosen on"
+        told = [why for why in (self.resolution.reason, self.doubt) if why]
+        return "; ".join(told) or "some functions are rougher than those that the discretisation was chosen on"
+
+    def distance_to(self, others: Mapping[str, Functions]) -> Float64[np.ndarray, " functions"]:
+        """How far the solutions are from those for other inputs, on the same level: relative L2, and infinite where
+        there are none."""
+        with double_precision():
+            inputs = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), dict(self.problem.complete(others)))
+            level, total = self.level, len(self.errors)
+            other = solve_level(
+                level.discretisation,
+                level.nodes,
+                inputs,
+                total,
+                level,
+                1e-3 * self.tolerance,
+                shared=self.resolution.shared,
+            )
+            apart = distance_of_inputs(other, inputs, level, self.inputs)
+            return np.where(other.solved.converged & level.solved.converged, apart, np.inf)
+
+    def doubted(self, more: Float64[np.ndarray, " functions"], why: str) -> "Solution":
+        """The same solutions with larger errors, and the reason for these."""
+        return replace(self, errors=self.errors + more, doubt=why)
 
     def __call__(
         self, points: Mapping[str, np.ndarray], field: str, alpha: MultiIndex = ()

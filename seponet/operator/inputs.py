@@ -5,8 +5,7 @@ functions' axis they are one function. Numbers and vectors follow the same rule 
 """
 
 import logging
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -16,11 +15,16 @@ import xarray as xr
 from jax.core import Tracer
 from jaxtyping import Array
 
+from .._text import percent
 from ..equations.problem import Problem
 from ..functions import Functions, Sampled, Scalar, Space, Vector
 from ..functions.interpolant import Interpolant, interpolate
+from .callables import between_samples, callables_in, sample
 
 logger = logging.getLogger(__name__)
+
+UNSEEN = 1e-3
+"""The relative difference, between samples, of a callable and their interpolant that a user is told of."""
 
 
 def read_inputs(
@@ -54,6 +58,21 @@ def read_inputs(
     if count is None:
         return {name: functions for name, (functions, _) in read.items()}, None
     return {name: f if len(f) == count else f[np.zeros(count, int)] for name, (f, _) in read.items()}, count
+
+
+def unseen(
+    spaces: Mapping[str, Space],
+    sensors: Mapping[str, Mapping[str, int]],
+    given: Any,
+    read: Mapping[str, Functions],
+) -> dict[str, np.ndarray]:
+    """For each input that callables were given for, how far these are from what was read: see `between_samples`."""
+    found = {}
+    for name, value in _named(spaces, given).items() if spaces else ():
+        functions = callables_in(value)
+        if functions and len(spaces[name].domain):
+            found[name] = between_samples(name, spaces[name], sensors[name], functions, read[name])
+    return found
 
 
 def read_sensor_values(
@@ -111,10 +130,10 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
                 f"got functions with {value.space.domain.axes} and {value.space.components}"
             )
         return value, True
-    if isinstance(value, list | tuple) and value and all(callable(v) and not hasattr(v, "shape") for v in value):
-        data, many, coordinates = np.stack([_sample(name, space, counts, v) for v in value]), True, None
-    elif callable(value) and not hasattr(value, "shape"):
-        data, many, coordinates = _sample(name, space, counts, value)[None], False, None
+    given = callables_in(value)
+    if given:
+        data, coordinates = np.stack([sample(name, space, counts, function) for function in given]), None
+        many = not callable(value)
     elif isinstance(value, xr.DataArray):
         data, many, coordinates = _labelled(name, space, value)
     else:
@@ -123,9 +142,12 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
     _tell_range(name, space, data)
     if not coordinates:
         try:
-            return interpolate(space, data), many
+            functions = interpolate(space, data)
         except ValueError as error:
             raise ValueError(f"input {name!r}: {error}") from None
+        if given and len(space.domain):
+            _tell_between(name, between_samples(name, space, counts, given, functions), data.shape)
+        return functions, many
     try:
         fit = Sampled(space.domain, data, coordinates)
     except ValueError as error:
@@ -158,6 +180,20 @@ def _tell_range(name: str, space: Space, data: np.ndarray) -> None:
             name,
             wanted,
             data[outside][0],
+        )
+
+
+def _tell_between(name: str, apart: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Warn of callables that their samples do not show: what is computed is for the interpolants of these."""
+    if not np.all(np.isfinite(apart)):
+        raise ValueError(f"input {name!r} must be finite everywhere; got numbers that are not, between its samples")
+    if np.max(apart) > UNSEEN:
+        logger.warning(
+            "input %r is more than its samples show: between them (%s) it differs by %s from their interpolant, which "
+            "the answer is for; smooth its jumps or kinks, or give values on a grid that is fine enough",
+            name,
+            " x ".join(map(str, shape[1:])),
+            percent(float(np.max(apart))),
         )
 
 
@@ -207,30 +243,3 @@ def _labelled(name: str, space: Space, value: xr.DataArray) -> tuple[np.ndarray,
         )
     data, many = _array(name, space, value.transpose(*others, *dims).to_numpy())
     return data, many, {axis: value.coords[axis].to_numpy() for axis in space.domain if axis in value.coords}
-
-
-def _sample(name: str, space: Space, counts: Mapping[str, int], function: Callable[..., Any]) -> np.ndarray:
-    # The sensors are among the points, so what the branch sees is not interpolated.
-    least = 256 if len(space.domain) == 1 else 64
-    times = {axis: math.ceil(least / count) for axis, count in counts.items()}
-    fine = {
-        axis: times[axis] * count if space.domain.axis(axis).periodic else times[axis] * (count - 1) + 1
-        for axis, count in counts.items()
-    }
-    points = np.meshgrid(*(np.asarray(p, np.float64) for p in space.sensors(fine).points), indexing="ij")
-    shape = (() if space.components is None else (space.components,)) + tuple(fine[axis] for axis in space.domain)
-    try:
-        values = np.asarray(function(*points))
-    except Exception as error:
-        called = f"input {name!r} was called with arrays for {', '.join(space.domain) or 'nothing'}"
-        raise ValueError(f"{called} and failed with {type(error).__name__}: {error}") from error
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"input {name!r} must return real numbers; got {values.dtype}")
-    values = values.astype(np.float64)
-    try:
-        return np.broadcast_to(values, shape)
-    except ValueError:
-        raise ValueError(
-            f"input {name!r} was called with arrays of shape {points[0].shape if points else ()} for "
-            f"{', '.join(space.domain) or 'nothing'} and must return the shape {shape}; got {values.shape}"
-        ) from None

@@ -16,8 +16,10 @@ from ..discretise import Solution
 from ..equations.folding import refuse_folds
 from ..equations.problem import Problem
 from ..evaluation.own_reference import solve_and_tell, values_of
+from ..functions import Functions
 from ..locations import Grid
-from ..operator.inputs import read_inputs
+from ..operator.callables import from_half_the_samples
+from ..operator.inputs import read_inputs, unseen
 from ..operator.placement import physical_coordinates
 from ..operator.request import locate
 from ..training.progress import messages_shown, someone_listens
@@ -25,9 +27,14 @@ from .problems import make_problem
 
 logger = logging.getLogger(__name__)
 
-SAMPLES = {1: 513, 2: 129}
-"""Points along each axis at which callables of one and of two axes are sampled; 65 for more. Their interpolants are
-far below any tolerance unless a function is rougher than what can be solved."""
+SAMPLES = {1: 512, 2: 128}
+"""Spacings along each axis at whose ends callables of one and of two axes are sampled; 64 for more."""
+
+SEEN = 0.1
+"""The share of the tolerance by which a callable may differ between its samples, before what that does is measured."""
+
+LOST = 0.3
+"""The relative difference between its samples beyond which these say nothing about a callable."""
 
 
 def solve(
@@ -73,9 +80,12 @@ def solve(
         equation = make_problem(problem, constants)
         coordinates = _coordinates(equation, points)
         with double_precision():
-            functions, count = read_inputs(equation, _samples(equation), inputs)
+            samples = _samples(equation)
+            functions, count = read_inputs(equation, samples, inputs)
             refuse_folds(equation.chart, equation.complete(functions))
         solution = solve_and_tell(equation, functions, tolerance, exact)
+        with double_precision():
+            solution = _with_sampling(solution, samples, inputs, functions)
         labelled = _label(solution, coordinates, count)
         labelled.attrs |= _attributes(solution, time.perf_counter() - began)
         _tell(solution)
@@ -94,9 +104,42 @@ def _coordinates(problem: Problem, points: Mapping[str, Any]) -> dict[str, np.nd
 
 
 def _samples(problem: Problem) -> dict[str, dict[str, int]]:
+    """The number of samples of each input along each axis: such that every second one is a grid too."""
     return {
-        name: dict.fromkeys(space.domain, SAMPLES.get(len(space.domain), 65)) for name, space in problem.inputs.items()
+        name: {
+            axis: SAMPLES.get(len(space.domain), 64) + (not space.domain.axis(axis).periodic) for axis in space.domain
+        }
+        for name, space in problem.inputs.items()
     }
+
+
+def _with_sampling(
+    solution: Solution, samples: Mapping[str, Mapping[str, int]], given: Any, read: Mapping[str, Functions]
+) -> Solution:
+    """Add to the errors what comes of sampling callables: how far solutions move if every second sample is left out.
+
+    A jump moves by a quarter of the wider spacing then, and is known to a quarter of it after: so the distance is no
+    less than the error, as it is for all that converges with the spacing. Callables that their samples do not show at
+    all have no smaller error than their own.
+    """
+    spaces = solution.problem.inputs
+    apart = unseen(spaces, samples, given, read)
+    largest = np.max([np.broadcast_to(a, len(solution.errors)) for a in apart.values()], axis=0, initial=0.0)
+    if np.max(largest, initial=0.0) <= SEEN * solution.tolerance:
+        return solution
+    halved = {
+        name: from_half_the_samples(spaces[name], samples[name], f) if name in apart else f for name, f in read.items()
+    }
+    moved = np.where(largest > SEEN * solution.tolerance, solution.distance_to(halved), 0.0)
+    moved = np.where(largest > LOST, np.maximum(moved, largest), moved)
+    name = max(apart, key=lambda name: float(np.max(apart[name])))
+    number = " x ".join(str(n) for n in samples[name].values())
+    return solution.doubted(
+        moved,
+        f"input {name!r} is more than its {number} samples show (between them it differs by "
+        f"{percent(float(np.max(apart[name])))} from their interpolant, and without every second one solutions move by "
+        f"{percent(float(np.max(moved)))}): smooth its jumps or kinks, or give values on a grid that is fine enough",
+    )
 
 
 def _label(solution: Solution, coordinates: Mapping[str, np.ndarray], count: int | None) -> xr.DataArray | xr.Dataset:
