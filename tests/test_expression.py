@@ -50,7 +50,7 @@ def test_a_symbol_is_written_as_its_argument():
         ("s_xy", "`s_xy` differentiates along `y`; the axes are t, x"),
         ("w_x", "`w_x` means nothing here: the fields are s, q, the inputs u, nu, a, the axes t, x"),
         ("nux", "did you mean `nu`"),
-        ("kappa", "write a constant as `self.name`"),
+        ("kappa", "a constant of the problem is written `self.kappa`"),
         ("u_t", "`u` is a function of x and does not depend on `t`"),
         ("nu_x", "`nu` is a constant and does not depend on `x`"),
         ("x_x", "differentiates the coordinate `x`"),

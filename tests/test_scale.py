@@ -3,7 +3,10 @@
 import json
 import pickle
 import resource
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -244,17 +247,18 @@ def test_what_is_no_combination_is_refused(text, tmp_path):
 def test_a_sweep_trains_what_is_not_complete_and_shows_one_table(tmp_path, monkeypatch, capsys):
     """Trainings are processes of their own; here something else than training leaves their reports."""
     trained: list[list[str]] = []
+    popen = subprocess.Popen
 
-    def run(words: list[str], **_: Any) -> Any:
+    def start(words: list[str], **_: Any) -> Any:
         out = Path(words[words.index("--out") + 1])
         seed = int(words[words.index("--seed") + 1])
         trained.append(words)
         out.mkdir(parents=True, exist_ok=True)
         report = {"interrupted": seed == 1, "steps": 10, "training_seconds": 2.0, "validation_relative_l2": 0.01 * seed}
         (out / "report.json").write_text(json.dumps(report))
-        return type("Ended", (), {"returncode": 0})
+        return popen([sys.executable, "-c", ""])
 
-    monkeypatch.setattr(sweep.subprocess, "run", run)
+    monkeypatch.setattr(sweep.subprocess, "Popen", start)
     words = ["sweep", "burgers", "--over", "seed=0..2", "--out", str(tmp_path / "s"), "--set", "train.steps=10"]
     assert main(words) == 0
     assert len(trained) == 3
@@ -275,9 +279,37 @@ def test_a_script_for_slurm_does_one_case_in_each_task(tmp_path, monkeypatch, ca
     text = (tmp_path / "sweep.sh").read_text()
     assert "#SBATCH --array=0-7%4" in text
     assert "#SBATCH --time=20" in text
-    assert "#SBATCH --signal=TERM@60" in text
+    assert "#SBATCH --signal=B:TERM@60" in text
     last = text.splitlines()[-1]
     assert last.startswith("exec seponet sweep burgers")
     assert last.endswith('--only "$SLURM_ARRAY_TASK_ID"')
     assert main(words) == 1
     assert "exists already" in capsys.readouterr().err
+    assert main(["sweep", "burgers", "--over", "seed=0..7", "--slurm", "all.sh"]) == 0
+    assert "#SBATCH --array=0-7\n" in (tmp_path / "all.sh").read_text()
+
+
+def test_a_sweep_that_nothing_can_come_of_is_refused_at_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sweep.subprocess, "Popen", lambda *_, **__: pytest.fail("nothing is to be trained"))
+    assert main(["sweep", "burgers", "--over", "constants.mu=0.01,0.02", "--out", str(tmp_path / "s")]) == 1
+    assert "'mu'" in capsys.readouterr().err
+    assert main(["sweep", "burgers", "--over", "model.width=1,2", "--slurm", str(tmp_path / "s.sh")]) == 1
+    assert "unknown setting 'width'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_signal_ends_the_trainings_of_a_sweep_and_no_other_begins(tmp_path):
+    """As it would come from a terminal or a scheduler, while the first of three takes its steps."""
+    words = ["heat", "--over", "seed=0..2", "--out", str(tmp_path / "s"), "--functions", "0"]
+    steps = ["--set", "train.steps=1000000", "--set", "train.checkpoint=1"]
+    command = [sys.executable, "-m", "seponet", "sweep", *words, *steps]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        while not list(tmp_path.glob("s/*/checkpoints/*")):
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "stopped by a signal after step" in said
+    assert "give the same command again" in said
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["0-seed=0", "0-seed=0.log"]

@@ -141,7 +141,7 @@ def _sweep(commands: Any) -> None:
     command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for train")
     command.add_argument("--out", metavar="DIR", help="the folder of the runs (default: runs/sweep-PROBLEM-RECIPE)")
     command.add_argument(
-        "--jobs", type=count_from(1), default=1, metavar="N", help="trainings at the same time (default: 1)"
+        "--jobs", type=count_from(1), metavar="N", help="trainings at the same time (default: 1; of Slurm: all)"
     )
     command.add_argument("--only", type=count_from(0), metavar="I", help="one of the combinations, from 0")
     command.add_argument("--table", action="store_true", help="train nothing, show the table of what is there")

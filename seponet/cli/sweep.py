@@ -7,8 +7,10 @@ from typing import Any
 
 from .._files import write_text
 from .._text import parse_duration, show_duration
-from ..runs.sweep import Case, make_cases, read_over, run_cases, slurm_script, table
+from ..runs.sweep import Case, last_line, make_cases, read_over, run_cases, slurm_script, table
 from .output import NOT_REACHED, write_json, write_line, write_table
+from .parser import parse
+from .train import configure
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +21,8 @@ def sweep_command(arguments: Namespace) -> int:
     name = Path(arguments.problem.rpartition(":")[2] or arguments.problem).name
     out = Path(arguments.out or Path("runs") / f"sweep-{name}-{Path(arguments.recipe).stem}")
     cases = make_cases(over, out)
+    if not arguments.table:
+        _check(arguments, cases)
     if arguments.slurm:
         return _write_script(arguments, out, cases, seconds)
     if arguments.only is not None and arguments.only >= len(cases):
@@ -30,12 +34,24 @@ def sweep_command(arguments: Namespace) -> int:
         def tell(case: Case, code: int) -> None:
             codes.append(code)
             words = {0: "trained", NOT_REACHED: "trained, but not well enough"}
-            logger.info("%s: %s", case.out, words.get(code, f"failed, see {case.out}.log"))
+            logger.info("%s: %s", case.out, words.get(code) or f"failed: {last_line(case)} ({case.out}.log)")
 
-        logger.info("%d trainings, %d at a time, in %s", len(chosen), arguments.jobs, out)
-        run_cases(chosen, _train_options(arguments), arguments.jobs, tell)
+        jobs = arguments.jobs or 1
+        logger.info("%d trainings, %d at a time, in %s", len(chosen), jobs, out)
+        if run_cases(chosen, _train_options(arguments), jobs, tell):
+            raise ValueError("stopped by a signal; give the same command again, and it goes on where it was")
     _show(arguments, table(chosen))
     return 1 if any(code not in (0, NOT_REACHED) for code in codes) else max(codes, default=0)
+
+
+def _check(arguments: Namespace, cases: list[Case]) -> None:
+    """Refuse what no training would take, before the first one of many."""
+    seen: set[tuple[str, ...]] = set()
+    for case in cases:
+        settings = tuple(f"{key}={value}" for key, value in case.settings.items() if key != "seed")
+        if settings not in seen:
+            seen.add(settings)
+            configure(parse(["train", *_train_options(arguments), *case.options()]))
 
 
 def _train_options(arguments: Namespace) -> list[str]:

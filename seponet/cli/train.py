@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._text import show_duration
-from ..distributed.group import Group
+from ..distributed.group import ALONE, Group
 from ..distributed.launch import seconds_left
 from ..distributed.session import joined
 from ..operator.trust import Trust
@@ -30,7 +30,7 @@ def train_command(arguments: Namespace) -> int:
             if group.count > 1:
                 for which in before:
                     signal.signal(which, lambda *_: group.interrupt())
-            config, out = _configure(arguments, group)
+            config, out = configure(arguments, group)
             if not group.leader:
                 follow(config, group, resume=arguments.resume)
                 return 0
@@ -83,7 +83,8 @@ def _show(arguments: Namespace, out: Path, outcome: Outcome) -> int:
     return 0 if verdict.success else NOT_REACHED
 
 
-def _configure(arguments: Namespace, group: Group) -> tuple[RunConfig, Path]:
+def configure(arguments: Namespace, group: Group = ALONE) -> tuple[RunConfig, Path]:
+    """What is to be trained, and where it goes."""
     changes = dict(arguments.set) | ({} if arguments.tolerance is None else {"train.tolerance": arguments.tolerance})
     if arguments.problem:
         recipe = arguments.recipe or "quick"

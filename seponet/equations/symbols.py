@@ -107,7 +107,8 @@ class Vocabulary:
             raise ValueError(f"`{argument}` differentiates the coordinate `{head}`; write its derivative as a number")
         if head not in self.fields and head not in self.inputs:
             near = nearest(head, [*self.fields, *self.inputs, *self.coordinates])
-            hint = f"; did you mean `{near}{underscore}{suffix}`?" if near else "; write a constant as `self.name`"
+            hint = f"; did you mean `{near}{underscore}{suffix}`?" if near else ""
+            hint += f"; a constant of the problem is written `self.{argument}`, and is no argument"
             raise ValueError(f"`{argument}` means nothing here: {self._known()}{hint}")
         kind = "field" if head in self.fields else "input"
         if not underscore:

@@ -3,8 +3,10 @@
 import itertools
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -80,26 +82,60 @@ def run_cases(
     arguments: Sequence[str],
     jobs: int,
     told: Callable[[Case, int], None] = lambda *_: None,
-) -> None:
+) -> bool:
     """Train what is not complete, each in a process of its own, `jobs` at the same time.
 
     **Arguments:**
 
     - `arguments`: of `seponet train`, the same for all.
-    - `told`: is told of each training that ends, with its exit code. What it wrote is in `train.log` of its folder.
+    - `told`: is told of each training that ends, with its exit code. What it wrote is in the log beside its folder.
+
+    A signal to end is passed on to the trainings, which write checkpoints; no other one begins, and the process waits.
+
+    **Returns:** whether there was such a signal.
     """
+    running: set[subprocess.Popen[bytes]] = set()
+    ended = threading.Event()
+
+    def end(*_: object) -> None:
+        ended.set()
+        for process in tuple(running):
+            process.terminate()
 
     def train(case: Case) -> None:
+        if ended.is_set():
+            return
         case.out.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "seponet", "train", *arguments, *case.options(), "--distributed", "off"]
-        log = case.out.with_name(f"{case.out.name}.log")
-        with log.open("w") as file:
-            resume = ["--resume"] if RunFolder(case.out).config.exists() else []
-            code = subprocess.run([*command, *resume], stdout=file, stderr=subprocess.STDOUT).returncode
+        resume = ["--resume"] if RunFolder(case.out).config.exists() else []
+        with (
+            _log(case).open("w") as file,
+            # In a session of its own, a training hears of Ctrl-C from us alone, and once.
+            subprocess.Popen(
+                [*command, *resume], stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+            ) as process,
+        ):
+            running.add(process)
+            if ended.is_set():
+                process.terminate()
+            code = process.wait()
+            running.discard(process)
         told(case, code)
 
-    with ThreadPoolExecutor(jobs) as threads:
-        list(threads.map(train, [case for case in cases if not _is_complete(case)]))
+    before = {which: signal.signal(which, end) for which in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with ThreadPoolExecutor(jobs) as threads:
+            list(threads.map(train, [case for case in cases if not _is_complete(case)]))
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
+    return ended.is_set()
+
+
+def last_line(case: Case) -> str:
+    """The last thing that a training said."""
+    lines = _log(case).read_text(errors="replace").split("\n") if _log(case).exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 def table(cases: Sequence[Case]) -> list[dict[str, Any]]:
@@ -122,27 +158,32 @@ def table(cases: Sequence[Case]) -> list[dict[str, Any]]:
     return rows
 
 
-def slurm_script(command: Sequence[str], count: int, jobs: int, seconds: float | None) -> str:
-    """An array script for `sbatch`: one task for each case, `jobs` at the same time.
+def slurm_script(command: Sequence[str], count: int, jobs: int | None, seconds: float | None) -> str:
+    """An array script for `sbatch`: one task for each case.
 
     **Arguments:**
 
     - `command`: the words of the sweep itself, without `--slurm`.
+    - `jobs`: how many run at the same time; as many as Slurm starts, if it is None.
     - `seconds`: the budget of a training, if there is one: twice as long, and ten minutes, is asked for.
     """
     limit = "" if seconds is None else f"#SBATCH --time={int(2 * seconds / 60) + 10}\n"
     return (
         "#!/bin/bash\n"
         "#SBATCH --job-name=seponet-sweep\n"
-        f"#SBATCH --array=0-{count - 1}%{jobs}\n"
+        f"#SBATCH --array=0-{count - 1}{'' if jobs is None else f'%{jobs}'}\n"
         "#SBATCH --ntasks=1\n"
         f"{limit}"
         "# A minute before the end the training is told, writes a checkpoint and can be resumed by the same script.\n"
-        "#SBATCH --signal=TERM@60\n"
+        "#SBATCH --signal=B:TERM@60\n"
         "# The table, at any time:\n"
         f"#   {shlex.join(command)} --table\n"
         f'exec {shlex.join(command)} --only "$SLURM_ARRAY_TASK_ID"\n'
     )
+
+
+def _log(case: Case) -> Path:
+    return case.out.with_name(f"{case.out.name}.log")
 
 
 def _is_complete(case: Case) -> bool:
