@@ -76,6 +76,21 @@ def test_a_tolerance_ends_a_run():
     assert not result.interrupted
 
 
+def test_a_run_whose_error_is_that_of_its_basis_ends_early(caplog):
+    """And the same run with errors that the network could still lower takes the time that it was given."""
+    caplog.set_level("INFO", "seponet")
+    timed = recipe().timed().changed({"train.seconds": 20.0, "train.validate": 0.0})
+    result = train_model(Front(), timed, validate=lambda _: 1000.0, quiet=True)
+    assert result.end == "complete"
+    assert result.history[-1]["seconds"] - result.history[0]["seconds"] < 10
+    assert f"{result.steps} steps are enough: the error is that of the basis" in caplog.text
+    again = train_model(Front(), timed.changed({"train.steps": result.steps}), quiet=True)
+    assert same(result.model, again.model)
+    caplog.clear()
+    train_model(Front(), timed.changed({"train.seconds": 1.0}), validate=lambda _: 1e-9, quiet=True)
+    assert "end with the budget" in caplog.text
+
+
 def test_parameters_that_were_better_are_given_back(tmp_path, caplog):
     """A run that gets worse at its end gives back what it had; also if it was interrupted in between."""
     short = recipe().changed({"train.validate": 0.0, "train.checkpoint": 0.0, "train.steps": 30, "train.keep": 1})

@@ -41,6 +41,9 @@ FORMULA = "keep the formula away from there, with jnp.maximum(s, 1e-6) for insta
 LIFT = "set train.loss.normalise = false, since functions are scaled by that residual"
 
 
+SMALL = 0.1
+"""The part of an error that no longer counts: errors add up in squares."""
+
 WORSE = 1.1
 """How much larger than the smallest validation error the last one may be."""
 
@@ -275,12 +278,23 @@ class Trainer:
             return
         step, seconds = int(self.state.step), self.seconds
         length = self.pace.length(step, seconds, self.deadline, block)
+        why = "end with the budget"
         if length is None and self.config.gain and has_settled(self.errors, self.config.gain):
-            length = self.pace.shortest(step)
+            length, why = self.pace.shortest(step), "are enough: the error has settled"
+        if length is None and self._is_at_the_basis():
+            length, why = self.pace.shortest(step), "are enough: the error is that of the basis"
         reporter.steps = length or self.pace.estimate(step, seconds, self.deadline)
         if length is not None:
-            logger.info("%d steps end with the budget; train.steps = %d repeats this run", length, length)
+            logger.info("%d steps %s; train.steps = %d repeats this run", length, why, length)
             self.state = eqx.tree_at(lambda s: s.length, self.state, jnp.asarray(length, self.state.length.dtype))
+
+    def _is_at_the_basis(self) -> bool:
+        """Whether what the network gets wrong within its basis is nothing next to what the basis lacks."""
+        return (
+            bool(self.errors)
+            and self.state.targets is not None
+            and float(self.state.targets.error) < SMALL * self.errors[-1][1]
+        )
 
     def _polisher(self) -> Polish:
         # A configuration has no polish with targets, which are of other functions in every step.
