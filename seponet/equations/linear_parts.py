@@ -14,7 +14,7 @@ array (an input, a coordinate, a field), first evaluates the combinations that i
 exact.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,11 +123,38 @@ def _interpret(
 
     environment.update(zip(jaxpr.invars, arguments, strict=True))
     environment.update((variable, _constant(c)) for variable, c in zip(jaxpr.constvars, consts, strict=True))
+    # The chain rule of a map writes the same products again and again: what was computed before is not traced again.
+    known: dict[Hashable, list[Any]] = {}
+    names: dict[Any, Any] = {}
     for equation in jaxpr.eqns:
-        operands = [read(variable) for variable in equation.invars]
-        results = _apply(equation, operands, value)
+        key = _key(equation, names)
+        if key in known:
+            names.update(zip(equation.outvars, known[key], strict=True))
+            environment.update((variable, environment[names[variable]]) for variable in equation.outvars)
+            continue
+        known[key] = equation.outvars
+        results = _apply(equation, [read(variable) for variable in equation.invars], value)
         environment.update(zip(equation.outvars, results, strict=True))
     return [read(variable) for variable in jaxpr.outvars]
+
+
+def _key(equation: Any, names: Mapping[Any, Any]) -> Hashable:
+    """Equal for two equations of which one repeats the other; `names` are the first ones of variables that do."""
+    operands = []
+    for variable in equation.invars:
+        if isinstance(variable, core.Literal):
+            # Zeros of either sign are not the same number.
+            operands.append(
+                (repr(variable.val), str(variable.aval)) if np.ndim(variable.val) == 0 else id(variable.val)
+            )
+        else:
+            operands.append(names.get(variable, variable))
+    key = (equation.primitive, tuple(operands), tuple(sorted(equation.params.items(), key=lambda item: item[0])))
+    try:
+        hash(key)
+    except TypeError:
+        return id(equation)
+    return key
 
 
 def _apply(equation: Any, operands: list[_Affine], value: Callable[[_Affine], Any]) -> list[_Affine]:
