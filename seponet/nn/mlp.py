@@ -10,7 +10,7 @@ from .linear import Linear
 
 
 class MLP(eqx.Module):
-    r"""$h_0 = x,\quad h_{l+1} = \sigma(h_l W_l + b_l),\quad y = \sigma_\text{final}(h_L W_L + b_L)$.
+    r"""$h_0 = x$, $h_{l+1} = \sigma(h_l W_l + b_l)$, $y = \sigma_\text{final}(h_L W_L + b_L)$.
 
     Layers are counted and initialised as in `equinox.nn.MLP`: `depth` hidden layers and one output layer, and the same
     key gives the same network. The final activation is applied at depth zero too, so the paper's universal
