@@ -93,9 +93,10 @@ class InputRange(eqx.Module):
                 return rows
             return jnp.concatenate([rows, jnp.log(jnp.maximum(rows, jnp.finfo(rows.dtype).tiny))], axis=1)
         deviations = rows[:, self.places] - self.mean[None]
-        coordinates = jnp.matmul(deviations, self.components.T, precision="highest")
-        inside = jnp.matmul(deviations, self.directions.T, precision="highest")
-        beyond = deviations - jnp.matmul(inside, self.directions, precision="highest")
+        # In this form a frozen program carries one matrix, and no transpose of it.
+        inside = jnp.einsum("fv,kv->fk", deviations, self.directions, precision="highest")
+        beyond = deviations - jnp.einsum("fk,kv->fv", inside, self.directions, precision="highest")
+        coordinates = inside * jnp.linalg.norm(self.components, axis=1)[None]
         lengths = [jnp.linalg.norm(v, axis=1, keepdims=True) for v in (coordinates, beyond)]
         return jnp.concatenate([coordinates, *lengths], axis=1)
 
