@@ -13,7 +13,8 @@ from seponet.evaluation.errors import measure
 from seponet.evaluation.testset import load_testset
 from seponet.problems import PROBLEMS
 from seponet.training.cost import choose_slab
-from seponet.training.loop import Diverged, train_model
+from seponet.training.diagnosis import Diverged
+from seponet.training.loop import train_model
 from seponet.training.recipe import Recipe
 from seponet.training.step import TrainStep
 

@@ -29,10 +29,10 @@ if __name__ == "__main__":
     grid: dict[str, Any] = {"x": np.linspace(0, 2, 161), "q": np.linspace(0, 1, 41)}
     s, slopes = operator.predict(walls, **grid), operator.predict(walls, derivative=["s_x", "s_y"], **grid)
     speed = np.hypot(slopes.s_x, slopes.s_y)  # u = s_y and v = -s_x, physical derivatives
-    figure = Figure(figsize=(9, 2.6), layout="constrained")
+    figure = Figure(figsize=(11, 1.6), layout="constrained")
     for i, axes in enumerate(figure.subplots(1, 3)):
         x, y = np.broadcast_arrays(s.x.values[:, None], s.y[i])
-        axes.pcolormesh(x, y, speed[i], shading="gouraud")
+        figure.colorbar(axes.pcolormesh(x, y, speed[i], shading="gouraud"), ax=axes, label="speed", shrink=0.8)
         axes.contour(x, y, s[i], levels=np.linspace(0, 1, 9), colors="w", linewidths=0.7)
         axes.set_aspect("equal")
     figure.savefig("channel.png", dpi=150)

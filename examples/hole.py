@@ -31,9 +31,10 @@ class Hole(Problem):
 if __name__ == "__main__":
     operator = seponet.train(Hole)
     s = operator.predict([0.25, 0.45, 0.65], p=np.linspace(-1, 1, 61), q=np.linspace(0, 1, 41))
-    figure = Figure(figsize=(9, 2.8), layout="constrained")
-    for (_, one), axes in zip(s.groupby("function"), figure.subplots(1, 3), strict=True):
-        u, v, x, y = (one[name].squeeze() for name in "uvxy")
-        for values, across, up in ((u + v, x, y), (u - v, y, x), (-u - v, -x, -y), (v - u, -y, -x)):
-            axes.contourf(across, up, values, levels=np.linspace(-1, 1, 41))
+    figure = Figure(figsize=(10, 2.9), layout="constrained")
+    for i, axes in enumerate(figure.subplots(1, 3, subplot_kw={"aspect": "equal"})):
+        u, v, x, y = (s[name][i] for name in "uvxy")
+        parts = ((u + v, x, y), (u - v, y, x), (-u - v, -x, -y), (v - u, -y, -x))
+        drawn = [axes.contourf(across, up, s, levels=np.linspace(-1, 1, 41)) for s, across, up in parts]
+        figure.colorbar(drawn[0], ax=axes, ticks=[-1, 0, 1], label="s")
     figure.savefig("hole.png", dpi=150)

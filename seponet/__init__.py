@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         TargetsConfig,
         TrainConfig,
     )
-    from .training.loop import Diverged
+    from .training.diagnosis import Diverged
     from .training.recipe import Recipe
     from .vtk import write_vtk
 
@@ -118,7 +118,7 @@ __getattr__, __dir__ = attach(
             "TargetsConfig",
             "TrainConfig",
         ],
-        "training.loop": ["Diverged"],
+        "training.diagnosis": ["Diverged"],
         "training.recipe": ["Recipe"],
         "vtk": ["write_vtk"],
     },

@@ -25,8 +25,9 @@ from seponet.problems import Heat
 from seponet.runs.config import RunConfig
 from seponet.runs.problems import make_problem
 from seponet.runs.train import _programs_forgotten
+from seponet.training.diagnosis import Diverged
 from seponet.training.lbfgs import Polish
-from seponet.training.loop import Diverged, prepare, train_model
+from seponet.training.loop import prepare, train_model
 from seponet.training.ranks import choose_ranks
 from seponet.training.recipe import Recipe
 from seponet.training.step import TrainStep

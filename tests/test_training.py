@@ -24,7 +24,8 @@ from seponet.losses.pointwise import lift_losses
 from seponet.losses.supervised import Data
 from seponet.runs.recipes import PACKAGED, load_recipe
 from seponet.training.checkpoints import Checkpoints
-from seponet.training.loop import Diverged, Trainer, prepare, train_model
+from seponet.training.diagnosis import Diverged
+from seponet.training.loop import Trainer, prepare, train_model
 from seponet.training.recipe import Recipe
 from seponet.training.state import Record
 from seponet.training.step import TrainStep

@@ -15,8 +15,9 @@ from seponet.runs.train import run
 from seponet.runs.verdict import NotTrained, judge
 from seponet.training.config import TrainConfig
 from seponet.training.loop import Trainer, prepare, train_model
+from seponet.training.measured import Measured
 from seponet.training.optimizers import cosine
-from seponet.training.pace import Pace, has_settled
+from seponet.training.pace import Pace
 from seponet.training.recipe import Recipe
 from seponet.training.result import TrainingResult
 
@@ -44,10 +45,16 @@ def test_a_length_ends_with_the_budget_and_keeps_to_the_steps_that_were_taken():
 
 
 def test_an_error_that_falls_no_more_has_settled():
+    def settled(errors: list[tuple[int, float]]) -> bool:
+        measured = Measured()
+        for step, error in errors:
+            measured.note(step, error, None)
+        return measured.has_settled(0.1)
+
     falling = [(10 * i, 1.0 / i) for i in range(1, 12)]
-    assert not has_settled(falling, 0.1)
-    assert has_settled([*falling[:5], *((10 * i, 0.19) for i in range(6, 12))], 0.1)
-    assert not has_settled(falling[:3], 0.1)
+    assert not settled(falling)
+    assert settled([*falling[:5], *((10 * i, 0.19) for i in range(6, 12))])
+    assert not settled(falling[:3])
 
 
 def test_a_timed_run_is_the_run_of_its_length():

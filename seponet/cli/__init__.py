@@ -126,8 +126,8 @@ def _command(arguments: argparse.Namespace, command: Callable[[argparse.Namespac
 def sentence_of(error: BaseException) -> str:
     """What a person is told about an error."""
     # Of a module that was never loaded there is no error: mistakes in a call are answered before JAX is loaded.
-    loop = sys.modules.get("seponet.training.loop")
-    expected = (ValueError, OSError, ImportError, *([] if loop is None else [loop.Diverged]))
+    diagnosis = sys.modules.get("seponet.training.diagnosis")
+    expected = (ValueError, OSError, ImportError, *([] if diagnosis is None else [diagnosis.Diverged]))
     lines = str(error).splitlines() or [""]
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror

@@ -18,10 +18,11 @@ from ..nn.model import OperatorNetwork
 from .abstract_step import AbstractStep
 from .agreement import same_tree
 from .checkpoints import Checkpoints
-from .diagnosis import undefined_equation
+from .diagnosis import refuse_to_go_on
 from .lbfgs import Polish
 from .log import METRICS, append_entry, forget_after
-from .pace import GRACE, Pace, has_settled
+from .measured import Measured
+from .pace import GRACE, Pace
 from .prepare import precision_of, prepare
 from .progress import Reporter
 from .recipe import Recipe
@@ -36,20 +37,6 @@ Validate = Callable[[OperatorNetwork], float]
 
 BLOCK_SECONDS = 0.5
 """About how long a block of steps takes: the host is asked rarely, and never long without a sign of life."""
-
-FORMULA = "keep the formula away from there, with jnp.maximum(s, 1e-6) for instance"
-LIFT = "set train.loss.normalise = false, since functions are scaled by that residual"
-
-
-SMALL = 0.1
-"""The part of an error that no longer counts: errors add up in squares."""
-
-WORSE = 1.1
-"""How much larger than the smallest validation error the last one may be."""
-
-
-class Diverged(RuntimeError):
-    """Training did not stay finite, although it went back to a good state with smaller steps."""
 
 
 def train_model(
@@ -90,8 +77,8 @@ class Trainer:
     - `budget`: seconds after which to stop; with `steps = "auto"` the schedule ends then. By default such a run has the
         configuration's `seconds`, from its first step on.
     - `validate`: measures the error now and then; the run ends where it is below the configuration's `tolerance`.
-        Parameters that were better than the last ones by more than a tenth (`WORSE`) are what the run gives back; the
-        best checkpoint is kept by it too.
+        Parameters that were better than the last ones by more than a tenth are what the run gives back; the best
+        checkpoint is kept by it too.
     - `quiet`: show no progress.
     - `began`: the reading of `time.perf_counter` from which the seconds count; by default now.
     - `config`: the configuration of the run as text, which its checkpoints carry.
@@ -125,9 +112,7 @@ class Trainer:
         self.state: TrainState = step.start()
         self.polish: Polish | None = None
         self.history: list[dict[str, Any]] = []
-        self.error: float | None = None
-        self.errors: list[tuple[int, float]] = []
-        self.best: tuple[float, Any] | None = None
+        self.measured = Measured()
         self.returned: Any = None
         self._measures, self._keeps = validate is not None, folder is not None
 
@@ -172,7 +157,7 @@ class Trainer:
                 if end == "complete" and self.config.polish:
                     end = self._polish()
                 self._measure()
-                self._prefer_best()
+                self.returned = self.measured.prefer_best()
                 self._tick()
             except KeyboardInterrupt:
                 # `self.state` is that of the last whole block: an interrupt never leaves half a step.
@@ -187,7 +172,7 @@ class Trainer:
             self._log(None, reporter)
             self._save()
         return TrainingResult(
-            self.model, int(self.state.step), self.seconds, self.error, self.history, end, self.length
+            self.model, int(self.state.step), self.seconds, self.measured.last, self.history, end, self.length
         )
 
     def _agree(self) -> None:
@@ -196,14 +181,15 @@ class Trainer:
             return
         likes = [self.state, *self._polishing()]
         clock = [self.earlier, self.now, self.began, self.budget, self.limit]
-        known = [self.state.polish is not None, self._measures, self._keeps, self.best and self.best[0]]
+        best = self.measured.best
+        known = [self.state.polish is not None, self._measures, self._keeps, best and best[0]]
         clock, known = self.group.same(lambda: (clock, known))
         self.earlier, self.now, self.began, self.budget, self.limit = clock
-        polishing, self._measures, self._keeps, best = known
+        polishing, self._measures, self._keeps, smallest = known
         self.state = same_tree(self.group, self.state if self.group.leader else likes[int(polishing)], "the state")
-        if best is not None:
-            like = self.state.parameters if self.best is None else self.best[1]
-            self.best = (best, same_tree(self.group, like, "the parameters"))
+        if smallest is not None:
+            like = self.state.parameters if best is None else best[1]
+            self.measured.best = (smallest, same_tree(self.group, like, "the parameters"))
 
     def _restore(self) -> None:
         if not self.group.leader:
@@ -216,7 +202,7 @@ class Trainer:
             forget_after(self.folder / METRICS, step)
         best = self.checkpoints.best(self.state) if self.validate is not None else None
         if best is not None:
-            self.best = (best[0], best[1].parameters)
+            self.measured.best = (best[0], best[1].parameters)
 
     def _polishing(self) -> list[TrainState]:
         """A state like those in the polish, if there is to be one."""
@@ -249,7 +235,7 @@ class Trainer:
             if now - measured > self.config.validate or (due and self._keeps):
                 self._measure()
                 measured = self._tick()
-                if self.error is not None and self.error <= self.config.tolerance:
+                if self.measured.reaches(self.config.tolerance):
                     return "tolerance"
             if due:
                 self._save()
@@ -279,22 +265,15 @@ class Trainer:
         step, seconds = int(self.state.step), self.seconds
         length = self.pace.length(step, seconds, self.deadline, block)
         why = "end with the budget"
-        if length is None and self.config.gain and has_settled(self.errors, self.config.gain):
+        if length is None and self.config.gain and self.measured.has_settled(self.config.gain):
             length, why = self.pace.shortest(step), "are enough: the error has settled"
-        if length is None and self._is_at_the_basis():
+        targets = self.state.targets
+        if length is None and targets is not None and self.measured.is_that_of_the_basis(float(targets.error)):
             length, why = self.pace.shortest(step), "are enough: the error is that of the basis"
         reporter.steps = length or self.pace.estimate(step, seconds, self.deadline)
         if length is not None:
             logger.info("%d steps %s; train.steps = %d repeats this run", length, why, length)
             self.state = eqx.tree_at(lambda s: s.length, self.state, jnp.asarray(length, self.state.length.dtype))
-
-    def _is_at_the_basis(self) -> bool:
-        """Whether what the network gets wrong within its basis is nothing next to what the basis lacks."""
-        return (
-            bool(self.errors)
-            and self.state.targets is not None
-            and float(self.state.targets.error) < SMALL * self.errors[-1][1]
-        )
 
     def _polisher(self) -> Polish:
         # A configuration has no polish with targets, which are of other functions in every step.
@@ -333,49 +312,21 @@ class Trainer:
         return self.step.model(eqx.tree_at(lambda s: s.parameters, self.state, best))
 
     def _go_back(self, rollbacks: int, loss: float, step: int) -> None:
-        """Stay at the state before the block that diverged, with half the step; an equation without a value there (the
-        logarithm of a negative number, a division by zero) has none whatever the step."""
-        found, always = undefined_equation(self.step, self.state, step)
-        where = f" ({found}, for function {found.function} of the batch)" if found is not None else ""
-        if always:
-            raise Diverged(
-                f"an equation of {type(self.step.problem).__name__} is not finite at step {int(self.state.step)}, "
-                f"whatever the learning rate{where}: " + (LIFT if found and found.lift else FORMULA)
-            )
-        if rollbacks > self.config.rollbacks:
-            raise Diverged(
-                f"the loss became {loss:.3g} at step {step} although the step was halved {self.config.rollbacks} "
-                f"times{where}; lower train.optimizer.rate (now {self.config.optimizer.rate:g}) or set "
-                "train.optimizer.clip = 1"
-            )
+        """Stay at the state before the block that diverged, with half the step."""
+        refuse_to_go_on(self.step, self.state, step, loss, rollbacks)
         self.state = eqx.tree_at(lambda s: s.rate, self.state, 0.5 * self.state.rate)
         done = int(self.state.step)
         logger.info("step %d: the loss became %.3g; going back there with half the step", done, loss)
 
     def _measure(self) -> None:
         step = self.state.total
-        if not self._measures or (self.errors and self.errors[-1][0] == step):
-            return
-        self.error = self.group.same(self._validation_error)
-        self.errors.append((step, self.error))
-        if self.state.polish is None and (self.best is None or self.error < self.best[0]):
-            self.best = (self.error, self.state.parameters)
+        if self._measures and self.measured.is_new(step):
+            error = self.group.same(self._validation_error)
+            self.measured.note(step, error, self.state.parameters if self.state.polish is None else None)
 
     def _validation_error(self) -> float:
         assert self.validate is not None
         return float(self.validate(self.model))
-
-    def _prefer_best(self) -> None:
-        """Give back the best parameters, if the last ones are clearly worse. Nearly always a schedule ends with the
-        best; where it does not, something went wrong on the way."""
-        if self.best is None or self.error is None or self.error <= WORSE * self.best[0]:
-            return
-        logger.warning(
-            "the validation error was %.3g%% before and is %.3g%% now: the operator is the earlier one",
-            100 * self.best[0],
-            100 * self.error,
-        )
-        self.error, self.returned = self.best
 
     @property
     def _last_loss(self) -> float:
@@ -389,12 +340,13 @@ class Trainer:
             names = [term.name for term in self.step.terms]
             terms = dict(zip(names, map(float, record.terms), strict=True))
         entry = {"step": int(self.state.step), "seconds": round(self.seconds, 3), "loss": loss, "terms": terms}
-        if self.error is not None:
-            entry["validation"] = self.error
+        error = self.measured.last
+        if error is not None:
+            entry["validation"] = error
         if self.state.targets is not None:
             entry["fresh"] = float(self.state.targets.error)
         self.history.append(entry)
-        reporter.update(entry["step"], loss, terms, self.error, done=record is None)
+        reporter.update(entry["step"], loss, terms, error, done=record is None)
         if self.folder is not None:
             append_entry(self.folder / METRICS, entry)
 
@@ -402,7 +354,7 @@ class Trainer:
         """Write a checkpoint; also from another thread, if this one hangs where a process was lost."""
         if self.checkpoints is not None:
             with self._saving:
-                error = self._last_loss if self.error is None else self.error
+                error = self._last_loss if self.measured.last is None else self.measured.last
                 self.checkpoints.save(self.state.total, self.state, error, self.seconds)
 
 

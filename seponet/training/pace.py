@@ -1,7 +1,6 @@
 """How long a run is that was given seconds instead of steps."""
 
 import math
-from collections.abc import Sequence
 
 GRACE = 1.25
 """How much longer than planned a run may take whose machine has become slower since its length was chosen."""
@@ -43,12 +42,3 @@ class Pace:
     def shortest(self, step: int) -> int:
         """The smallest length that the steps so far agree with."""
         return math.ceil(step / self.hold)
-
-
-def has_settled(errors: Sequence[tuple[int, float]], gain: float) -> bool:
-    """Whether errors, each with its step, have fallen by less than the part `gain` in the second half of the steps."""
-    if len(errors) < 6:
-        return False
-    half = errors[-1][0] / 2
-    early, late = [e for s, e in errors if s <= half], [e for s, e in errors if s > half]
-    return bool(early) and min(late) > (1 - gain) * min(early)
