@@ -9,8 +9,8 @@ too; and milliseconds of wall time of the script, median and 95% quantile of all
 and time, and 50 ms for two axes and time.
 """
 
+import argparse
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +60,20 @@ def measure(page: Any) -> dict[str, Any]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="+", type=Path, metavar="PAGE", help="exported pages; an index is left out")
+    pages = sorted(path for path in parser.parse_args().pages if path.name != "index.html")
+    missing = [str(path) for path in pages if not path.is_file()]
+    if missing:
+        parser.error(f"there is no page {', '.join(missing)}; make gallery writes docs/gallery")
     results = []
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        for path in sorted(path for path in sys.argv[1:] if not path.endswith("index.html")):
+        for path in pages:
             page = browser.new_page(viewport={"width": 1200, "height": 900})
-            page.goto(Path(path).absolute().as_uri())
+            page.goto(path.absolute().as_uri())
             page.wait_for_function("window.explorer")
-            results.append({**measure(page), "megabytes": round(Path(path).stat().st_size / 1e6, 2)})
+            results.append({**measure(page), "megabytes": round(path.stat().st_size / 1e6, 2)})
             page.close()
             print(results[-1])
         version = browser.version
