@@ -7,7 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-from .values import count_from, read_duration, read_grid, read_seed, read_setting, read_tolerance
+from .options import (
+    add_code,
+    add_command,
+    add_distributed,
+    add_files,
+    add_functions,
+    add_json,
+    add_kind,
+    add_page_grid,
+    add_run,
+    add_set,
+    add_trust,
+    list_examples,
+)
+from .values import count_from, read_duration, read_seed, read_tolerance
 
 PROBLEM = "a name (see `seponet list`), or path/to/file.py:ClassName"
 
@@ -36,7 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="seponet",
         description="Physics-informed operator learning with separable networks: train the solution operator of a PDE "
         "from the equation alone.",
-        epilog=_examples(
+        epilog=list_examples(
             "seponet list",
             "seponet train burgers",
             "seponet evaluate runs/burgers-quick",
@@ -66,12 +80,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _list(commands: Any) -> None:
-    command = _add(commands, "list", "show the problems, their recipes and the paper's errors", "seponet list")
-    _json(command)
+    command = add_command(commands, "list", "show the problems, their recipes and the paper's errors", "seponet list")
+    add_json(command)
 
 
 def _train(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "train",
         "train an operator, and evaluate it on functions that it has not seen",
@@ -86,7 +100,7 @@ def _train(commands: Any) -> None:
     command.add_argument("problem", nargs="?", metavar="PROBLEM", help=PROBLEM)
     command.add_argument("--recipe", default=None, help="quick (the default), standard, best, paper, or a .toml file")
     command.add_argument("--config", metavar="FILE", help="repeat the run that this config.toml describes")
-    _set(command, "train.steps=300, model.rank=16, constants.nu=0.02")
+    add_set(command, "train.steps=300, model.rank=16, constants.nu=0.02")
     command.add_argument("--out", metavar="DIR", help="the run folder (default: runs/PROBLEM-RECIPE)")
     command.add_argument("--seed", type=read_seed, default=None, help="of weights, functions and points (default: 0)")
     existing = command.add_mutually_exclusive_group()
@@ -104,7 +118,7 @@ def _train(commands: Any) -> None:
         metavar="ERROR",
         help="the relative error that is asked for, such as 1e-3; exit code 3 if it is not reached",
     )
-    _trust(command)
+    add_trust(command)
     command.add_argument("--quiet", action="store_true", help="show nothing but errors and the result")
     command.add_argument("--no-figures", action="store_true", help="make no pictures")
     command.add_argument(
@@ -114,12 +128,12 @@ def _train(commands: Any) -> None:
         metavar="N",
         help="fresh functions to solve at the end, to calibrate the error estimates; 0 skips it (default: 50)",
     )
-    _functions(command, "test functions to evaluate on; 0 skips it", 0)
-    _distributed(command)
+    add_functions(command, "test functions to evaluate on; 0 skips it", 0)
+    add_distributed(command)
 
 
 def _sweep(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "sweep",
         "train for every combination of some settings, side by side, and show one table",
@@ -147,8 +161,8 @@ def _sweep(commands: Any) -> None:
     command.add_argument("--table", action="store_true", help="train nothing, show the table of what is there")
     command.add_argument("--slurm", metavar="FILE", help="write an array script for sbatch instead, and train nothing")
     command.add_argument("--json", action="store_true", help="write JSON, for machines")
-    _trust(command)
-    _functions(command, "test functions to evaluate on; 0 skips it", 0)
+    add_trust(command)
+    add_functions(command, "test functions to evaluate on; 0 skips it", 0)
 
 
 def _mistake_in_train(arguments: argparse.Namespace) -> str | None:
@@ -164,23 +178,23 @@ def _mistake_in_train(arguments: argparse.Namespace) -> str | None:
 
 
 def _evaluate(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "evaluate",
         "measure the errors of a run on functions that it has not seen",
         "seponet evaluate runs/burgers-quick",
         "seponet evaluate runs/burgers-quick --reference paper --json",
     )
-    _run(command)
-    _code(command)
-    _functions(command, "test functions")
-    _kind(command)
+    add_run(command)
+    add_code(command)
+    add_functions(command, "test functions")
+    add_kind(command)
     command.add_argument("--write", action="store_true", help="put the result into the run's report.json")
-    _json(command)
+    add_json(command)
 
 
 def _predict(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "predict",
         "predict the solution for given input functions by a trained operator",
@@ -190,15 +204,15 @@ def _predict(commands: Any) -> None:
         "seponet predict runs/mine --input u_and_nu.nc --output s.nc",
         "seponet predict runs/mine --input million.zarr --output predicted.zarr",
     )
-    _run(command)
-    _code(command)
-    _files(command)
+    add_run(command)
+    add_code(command)
+    add_files(command)
     command.add_argument("--no-error", action="store_true", help="do not estimate the errors")
     command.add_argument("--overwrite", action="store_true", help="replace an --output that is a Zarr store")
 
 
 def _solve(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "solve",
         "solve for given input functions to a tolerance: without a network, or by a run's operator and corrections of "
@@ -208,34 +222,34 @@ def _solve(commands: Any) -> None:
         "seponet solve my_pde.py:KdV --input u.csv --output s.nc --grid t=101,x=256 --set constants.delta=0.02",
     )
     command.add_argument("problem", metavar="PROBLEM | RUN", help=f"{PROBLEM}; or the folder of a run")
-    _code(command)
-    _files(command)
+    add_code(command)
+    add_files(command)
     command.add_argument("--overwrite", action="store_true", help="replace --output if it exists")
     command.add_argument(
         "--tolerance", type=read_tolerance, default=1e-4, help="the relative L2 error of each function (default: 1e-4)"
     )
     command.add_argument("--quiet", action="store_true", help="show nothing but warnings and the result")
-    _set(command, "constants.nu=0.02")
-    _json(command)
+    add_set(command, "constants.nu=0.02")
+    add_json(command)
 
 
 def _export(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "export",
         "write an operator on one grid to a file that needs no JAX: a page (.html), NumPy (.npz) or ONNX (.onnx)",
         "seponet export runs/burgers-quick burgers.html",
         "seponet export runs/burgers-quick burgers.npz --grid t=101,x=256",
     )
-    _run(command)
-    _code(command)
+    add_run(command)
+    add_code(command)
     command.add_argument("output", metavar="FILE", help="burgers.html, burgers.npz or burgers.onnx")
-    _page_grid(command)
+    add_page_grid(command)
     command.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
 
 
 def _explore(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "explore",
         "write a page on which to draw the input and watch the solution, and open it; several runs make a gallery",
@@ -245,25 +259,20 @@ def _explore(commands: Any) -> None:
     )
     command.add_argument("run", nargs="+", metavar="RUN", help=f"a run folder, or a problem to train first: {PROBLEM}")
     command.add_argument("--out", metavar="FILE", help="the page (default: RUN/explorer.html), or the gallery's folder")
-    _page_grid(command)
-    _code(command)
+    add_page_grid(command)
+    add_code(command)
     command.add_argument("--no-open", action="store_true", help="open no browser")
     command.add_argument("--quiet", action="store_true", help="show nothing but warnings and the result")
 
 
-def _page_grid(command: argparse.ArgumentParser) -> None:
-    purpose = "the number of points along each axis (default: 101, or 21 x 49 x 49 with three axes)"
-    command.add_argument("--grid", type=read_grid, default={}, metavar="t=101,x=256", help=purpose)
-
-
 def _plot(commands: Any) -> None:
-    command = _add(commands, "plot", "make the pictures of a run again", "seponet plot runs/burgers-quick")
-    _run(command)
-    _code(command)
+    command = add_command(commands, "plot", "make the pictures of a run again", "seponet plot runs/burgers-quick")
+    add_run(command)
+    add_code(command)
 
 
 def _reference(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "reference",
         "solve test functions classically and keep them in the cache",
@@ -271,15 +280,15 @@ def _reference(commands: Any) -> None:
         "seponet reference burgers --functions 20 --split validation --refresh",
     )
     command.add_argument("problem", metavar="PROBLEM", help=PROBLEM)
-    _functions(command, "functions to solve for")
+    add_functions(command, "functions to solve for")
     command.add_argument("--split", choices=("test", "validation"), default="test", help="which functions")
-    _kind(command)
+    add_kind(command)
     command.add_argument("--refresh", action="store_true", help="solve again what the cache has")
-    _set(command, "constants.nu=0.02")
+    add_set(command, "constants.nu=0.02")
 
 
 def _info(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "info",
         "say what a run folder holds; or which processes and devices a training would have",
@@ -287,12 +296,12 @@ def _info(commands: Any) -> None:
         "srun -n 8 seponet info --distributed",
     )
     command.add_argument("run", nargs="?", metavar="RUN", help="a run folder, or a folder that Operator.save wrote")
-    _json(command)
-    _distributed(command, "auto")
+    add_json(command)
+    add_distributed(command, "auto")
 
 
 def _bench(commands: Any) -> None:
-    command = _add(
+    command = add_command(
         commands,
         "bench",
         "run one of the benchmarks of a source checkout",
@@ -301,104 +310,3 @@ def _bench(commands: Any) -> None:
     )
     command.add_argument("name", nargs="?", metavar="NAME", help="which one; without it they are listed")
     command.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="its own arguments (--json, ...)")
-
-
-def _add(commands: Any, name: str, purpose: str, *examples: str) -> argparse.ArgumentParser:
-    command = commands.add_parser(
-        name,
-        help=purpose,
-        description=f"{purpose[0].upper()}{purpose[1:]}.",
-        epilog=_examples(*examples),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("--debug", action="store_true", help="show a traceback when something fails")
-    return command
-
-
-def _run(command: argparse.ArgumentParser) -> None:
-    command.add_argument("run", metavar="RUN", help="a run folder, or a folder that Operator.save wrote")
-
-
-def _code(command: argparse.ArgumentParser) -> None:
-    """What may be run of the code that a folder names."""
-    command.add_argument(
-        "--problem", dest="own", metavar="FILE:CLASS", help="the problem of the run, if it is not one of the package"
-    )
-    _trust(command)
-
-
-def _trust(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--trust",
-        action="store_true",
-        help="run the Python file that the run names; not needed for a file that you have trained with yourself",
-    )
-
-
-def _files(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="[NAME=]FILE",
-        help=".npy or .csv: one function, or one in each row, on a uniform grid (with both ends of an interval, "
-        "without the upper end of a periodic axis); .nc: a variable for each input, on the file's own coordinates; "
-        ".zarr (for predict): the same, chunk by chunk into an --output .zarr, and again only what is missing. A "
-        "number or a vector may stand for the file of an input that has no axes. NAME is needed if there are several",
-    )
-    command.add_argument(
-        "--output", required=True, metavar="FILE", help="s.nc (with coordinates), s.npy, or s.vts, s.vtu, s.pvd (VTK)"
-    )
-    command.add_argument(
-        "--grid",
-        type=read_grid,
-        default={},
-        metavar="t=101,x=256",
-        help="the number of points along each axis, spread like those of an input (default: the problem's own grid)",
-    )
-
-
-def _distributed(command: argparse.ArgumentParser, alone: str | None = None) -> None:
-    """How several processes do it together; `alone` is what `--distributed` without a word means, if it may be so."""
-    word: dict[str, Any] = {"default": "auto"} if alone is None else {"nargs": "?", "const": alone}
-    command.add_argument(
-        "--distributed",
-        choices=("off", "auto", "on"),
-        **word,
-        help="several processes: as srun, mpirun or the next options say (auto), as they must say (on), or never (off)",
-    )
-    command.add_argument("--processes", type=count_from(1), metavar="N", help="how many processes there are")
-    command.add_argument("--process-id", type=count_from(0), metavar="I", help="which of them this is, from 0")
-    command.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 waits for the others")
-    command.add_argument(
-        "--wait", type=read_duration, metavar="TIME", help="how long all wait for the last to start (default: 50s)"
-    )
-
-
-def _json(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--json", action="store_true", help="write JSON, for machines")
-
-
-def _kind(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--reference",
-        choices=("converged", "paper", "own"),
-        default="converged",
-        help="converged: the problem's `reference` (the default), or the library's own discretisation if it has none; "
-        "own: the latter in any case; paper: a coarse solver like those that the paper quotes its errors against",
-    )
-
-
-def _functions(command: argparse.ArgumentParser, purpose: str, least: int = 1) -> None:
-    command.add_argument(
-        "--functions", type=count_from(least), default=100, metavar="N", help=f"{purpose} (default: 100)"
-    )
-
-
-def _set(command: argparse.ArgumentParser, examples: str) -> None:
-    purpose = f"change a setting, as often as needed: {examples}"
-    command.add_argument("--set", action="append", type=read_setting, default=[], metavar="KEY=VALUE", help=purpose)
-
-
-def _examples(*lines: str) -> str:
-    return "\n".join(["examples:", *(f"  {line}" for line in lines)])
