@@ -164,7 +164,7 @@ def conjugate_gradients(
     right: Values,
     *,
     tolerance: float = 1e-11,
-    iterations: int = 500,
+    iterations: int = 5000,
 ) -> Values:
     """The solutions of `apply(s)` = `right`, symmetric and positive, for all functions at once.
 
