@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -299,3 +300,10 @@ def test_halved_samples_are_those_of_every_second_point(components):
     smooth, rough = np.abs(halved(space.sensors(counts)) - read(space.sensors(counts))).reshape(2, -1).max(1)
     assert smooth < 1e-5
     assert rough > 0.1  # twenty waves are too many for 32 points
+
+
+def test_a_batch_of_functions_is_no_callable():
+    """It can be called, but with locations; and it is known everywhere, so that nothing is sampled."""
+    drawn = Ramp().sample(jax.random.key(0), 2)
+    s = seponet.solve(Ramp, drawn, 1e-4, t=T, quiet=True)
+    assert s.attrs["reached"] == 2

@@ -18,9 +18,11 @@ at the samples."""
 
 
 def callables_in(value: Any) -> list[Callable[..., Any]]:
-    """The callables in what a user gave for one input, which is one of them or a list of them; else none."""
+    """The callables in what a user gave for one input, which is one of them or a list of them; else none. Arrays and
+    batches of functions can be called too, but are what they are."""
     listed = list(value) if isinstance(value, list | tuple) else [value]
-    return listed if all(callable(v) and not hasattr(v, "shape") for v in listed) else []
+    plain = all(callable(v) and not isinstance(v, Functions) and not hasattr(v, "shape") for v in listed)
+    return listed if plain else []
 
 
 def sample(name: str, space: Space, counts: Mapping[str, int], function: Callable[..., Any]) -> np.ndarray:
