@@ -12,11 +12,13 @@ import pytest
 import xarray as xr
 import zoo
 from scipy.integrate import solve_ivp
+from scipy.sparse import coo_array, diags_array
+from scipy.sparse.linalg import spsolve
 
 import seponet
 from seponet import Domain, Periodic, Problem, Value
 from seponet.cli import main
-from seponet.functions import GaussianField, Sampled, Scalar
+from seponet.functions import GaussianField, Positive, Sampled, Scalar
 from seponet.functions.interpolant import interpolate
 from seponet.operator.callables import from_half_the_samples, sample
 
@@ -302,8 +304,62 @@ def test_halved_samples_are_those_of_every_second_point(components):
     assert rough > 0.1  # twenty waves are too many for 32 points
 
 
+def test_a_spike_at_a_sample_is_told_and_no_number_that_is_not_finite(caplog):
+    """It is zero beside the samples, so that nothing there is relative to anything."""
+    s = seponet.solve(Ramp, lambda t: np.where(t == 0.5, 1.0, 0.0), 1e-2, t=T, quiet=True)
+    assert s.attrs["reached"] == 0
+    assert "it differs by" in caplog.text
+
+
 def test_a_batch_of_functions_is_no_callable():
     """It can be called, but with locations; and it is known everywhere, so that nothing is sampled."""
     drawn = Ramp().sample(jax.random.key(0), 2)
     s = seponet.solve(Ramp, drawn, 1e-4, t=T, quiet=True)
     assert s.attrs["reached"] == 2
+
+
+class Inclusion(Problem):
+    r"""$-\nabla \cdot (a \nabla s) = 1$ between zeros."""
+
+    domain = Domain(x=(0, 1), y=(0, 1))
+    inputs = {"a": Positive(GaussianField(domain, length_scale=0.3))}
+    conditions = [Value({"x": (0, 1)}), Value({"y": (0, 1)})]
+
+    def equation(self, s_x, s_y, s_xx, s_yy, a, a_x, a_y):
+        return a * (s_xx + s_yy) + a_x * s_x + a_y * s_y + 1
+
+
+def finite_volumes(a: np.ndarray) -> np.ndarray:
+    """The same by finite volumes, with harmonic means of `a` at faces: at the middles of `n` x `n` cells."""
+    n = len(a)
+    number, rows, columns, values = np.arange(n * n).reshape(n, n), [], [], []
+    diagonal = np.zeros((n, n))
+    for axis in (0, 1):
+        one, two = (np.take(a, range(k, n - 1 + k), axis) for k in (0, 1))
+        flux = 2 * one * two / (one + two)
+        ends = np.moveaxis(diagonal, axis, 0), np.moveaxis(a, axis, 0)
+        ends[0][:-1] += np.moveaxis(flux, axis, 0)
+        ends[0][1:] += np.moveaxis(flux, axis, 0)
+        ends[0][0] += 2 * ends[1][0]
+        ends[0][-1] += 2 * ends[1][-1]
+        here, there = (np.take(number, range(k, n - 1 + k), axis).ravel() for k in (0, 1))
+        rows += [here, there]
+        columns += [there, here]
+        values += [-flux.ravel()] * 2
+    matrix = coo_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), (n * n, n * n))
+    matrix = matrix.tocsc() + diags_array(diagonal.ravel(), format="csc")
+    return np.asarray(spsolve(matrix, np.full(n * n, 1 / n**2))).reshape(n, n)
+
+
+@pytest.mark.parametrize("form", ["a callable", "an array"])
+def test_a_coefficient_that_jumps_is_announced_with_no_less_than_its_error(form):
+    """The first two bases are nearer to each other than to the solution, whose kink takes many functions."""
+
+    def disc(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.where(np.hypot(x - 0.4, y - 0.55) < 0.2, 5.0, 1.0)
+
+    middles, ends = (np.arange(192) + 0.5) / 192, np.linspace(0, 1, 129)
+    given = disc if form == "a callable" else disc(*np.meshgrid(ends, ends, indexing="ij"))
+    s = seponet.solve(Inclusion, given, 1e-2, x=middles, y=middles, quiet=True)
+    exact = finite_volumes(disc(*np.meshgrid(middles, middles, indexing="ij")))
+    assert relative(s, exact) < float(s.error)

@@ -22,7 +22,7 @@ from ..calculus.collocation import Nodes
 from ..calculus.kinks import find_kinks
 from ..equations.problem import Problem
 from ..functions import Functions
-from .bandwidth import bandwidths, resolving_nodes
+from .bandwidth import Bandwidth, bandwidths, resolving_nodes
 from .discretisation import Discretisation, apply_along
 from .level import Level, distance, increment_sizes, solve_level, why_no_start
 from .newton import DIRECT, LARGEST_DIRECT, newton_change
@@ -155,7 +155,7 @@ class _Search:
 
     def _accepted(self, errors: np.ndarray, earlier: np.ndarray | None, quadrature: np.ndarray) -> bool:
         """Whether the tolerance is reached: by the chosen discretisation on average, or by the finer one for each."""
-        announced = (_factor(errors, earlier) if self.each else BEYOND) * errors
+        announced = (self._factor(errors, earlier) if self.each else BEYOND) * errors
         return self.size(announced + quadrature) <= self.tolerance
 
     def _solve(self, ranks: Mapping[str, int], guess: Level | None) -> Level:
@@ -230,7 +230,7 @@ class _Search:
         solved = coarse.solved.converged & fine.solved.converged
         errors = np.where(solved, errors, np.inf)
         reached = self._accepted(errors, earlier, quadrature)
-        factor = _factor(errors, earlier)
+        factor = self._factor(errors, earlier)
         return Resolution(
             coarse,
             fine,
@@ -248,11 +248,28 @@ class _Search:
             self.shared,
         )
 
+    def _rough(self) -> list[Bandwidth]:
+        """The inputs that as many functions as are looked at do not hold, by axis."""
+        return [b for b in self.bandwidths if b.remainder > 0.3 * self.tolerance]
+
+    def _factor(self, errors: np.ndarray, earlier: np.ndarray | None) -> float:
+        """The error of the finer of two discretisations, relative to their difference, at most.
+
+        If differences fall by a factor q from one comparison to the next, those still to come sum to q / (1 - q) of
+        the last one: no more than it for q < 1/2, the usual case. With rough inputs (jumps, kinks) errors may fall no
+        faster than functions grow in number, and a first difference says nothing else: q is 1 / `FINER` then.
+        """
+        least = 1 / FINER if self._rough() else 0.5
+        rate = least
+        if earlier is not None and np.all(np.isfinite([np.mean(errors), np.mean(earlier)])):
+            rate = float(np.clip(np.mean(errors) / np.mean(earlier), least, 0.8))
+        return rate / (1 - rate)
+
     def _reason(self, fine: Level, tails: Mapping[str, np.ndarray], solved: np.ndarray, quadrature: np.ndarray) -> str:
         if not np.all(solved):
             why = why_no_start(fine, self.inputs, int(np.argmin(solved)))
             return f"Newton's method did not converge for {int(np.sum(~solved))} of {self.count} functions{why}"
-        rough = [b for b in self.bandwidths if b.remainder > 0.3 * self.tolerance]
+        rough = self._rough()
         told = "; ".join(
             [
                 *(f"{kink}, which no smooth basis holds" for kink in self.kinks),
@@ -274,18 +291,6 @@ class _Search:
         if self.beyond:
             axis += f", and on finer bases iterations did not converge for {self.beyond} of {self.count} functions"
         return f"{told}; {axis}" if told else axis
-
-
-def _factor(errors: np.ndarray, earlier: np.ndarray | None) -> float:
-    """The error of the finer of two discretisations, relative to their difference, at most.
-
-    If differences fall by a factor q from one comparison to the next, those still to come sum to q / (1 - q) of the
-    last one: no more than it for q < 1/2, the usual case.
-    """
-    if earlier is None or not np.all(np.isfinite([np.mean(errors), np.mean(earlier)])):
-        return 1.0
-    rate = float(np.clip(np.mean(errors) / np.mean(earlier), 0.5, 0.8))
-    return rate / (1 - rate)
 
 
 def _worst(tails: Mapping[str, np.ndarray], size: Callable[[np.ndarray], float]) -> dict[str, bool]:

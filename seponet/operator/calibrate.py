@@ -77,12 +77,9 @@ def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration
         raise NotCalibrated(f"a calibration needs at least {FEWEST} functions; got {functions}")
     if model.coefficient_shape()[0] != len(problem.fields):
         raise NotCalibrated("its fields are derivatives of potentials, which the library's own solver does not have")
-    base = base_of(model)
-    if base is not None:
-        return _calibrate_in(model, base, _samples(model, functions), functions)
-    samples = _samples(model, functions)
-    found = _calibrate_in(model, _resolved(model, samples[0], RESOLUTION), samples, functions)
-    if found.solve.median >= COARSE:
+    samples, own = _samples(model, functions), base_of(model)
+    found = _calibrate_in(model, own or _resolved(model, samples[0], RESOLUTION), samples, functions)
+    if own is not None or found.solve.median >= COARSE:
         return found
     # Estimates are several times the truth: what they see is the error of the basis, and not of a better network.
     finer = _resolved(model, samples[0], FINER * float(np.median(np.asarray(found.truths))))

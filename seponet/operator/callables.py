@@ -47,9 +47,10 @@ def between_samples(
     found = found if space.components is None else np.swapaxes(found, 0, 1)
     true = np.stack([_values(name, space, function, points) for function in given])
     axes = tuple(range(1, true.ndim))
-    size = np.sqrt(np.mean(true**2, axis=axes))
+    # A spike at a sample is zero beside it: relative to the larger one of the two, that is a difference like any other.
+    size = np.sqrt(np.mean(np.maximum(true**2, found**2), axis=axes))
     apart = np.sqrt(np.mean((true - found) ** 2, axis=axes))
-    return np.where(apart > 0, apart / np.maximum(size, np.finfo(np.float64).tiny), 0.0)
+    return apart / np.where(size > 0, size, 1.0)
 
 
 def from_half_the_samples(space: Space, counts: Mapping[str, int], read: Functions) -> Functions:

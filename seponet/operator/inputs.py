@@ -68,7 +68,7 @@ def unseen(
 ) -> dict[str, np.ndarray]:
     """For each input that callables were given for, how far these are from what was read: see `between_samples`."""
     found = {}
-    for name, value in _named(spaces, given).items() if spaces else ():
+    for name, value in _named(spaces, given).items():
         functions = callables_in(value)
         if functions and len(spaces[name].domain):
             found[name] = between_samples(name, spaces[name], sensors[name], functions, read[name])
