@@ -6,8 +6,10 @@
 
 A cell takes the operator of its problem from `runs/trust` or `runs/zoo` (any recipe), or trains `quick` there,
 calibrates it if it is not, and holds what it says against reference solutions that share nothing with the estimates: of
-new functions, of functions twice and three times as large, and of half the length scale. Times are processor times of a
-batch, after compilation, so that other work on the machine does not count.
+new functions, of functions twice and three times as large, and of half the length scale. Errors are integrals, by
+Gauss's rule: sums over a uniform grid with its end points differ from them, by a tenth where an error is largest at the
+boundary. Times are processor times of a batch on a uniform grid, after compilation, so that other work on the machine
+does not count.
 """
 
 import dataclasses
@@ -20,6 +22,8 @@ from typing import Any
 
 import numpy as np
 from study import Cell, Study
+
+from seponet.domain import Periodic
 
 FUNCTIONS, SOLVED = 100, 16
 """Functions of each distribution whose errors are estimated, and those of them that are solved to tolerances."""
@@ -58,12 +62,11 @@ def measure(cell: Trust) -> Mapping[str, Any]:
     if operator.calibration is None:
         raise SystemExit(f"{cell.problem} has no calibration")
     problem = operator.problem
-    points: dict[str, Any] = problem.grid()
     result: dict[str, Any] = {"training": training, "calibration": operator.calibration.report()}
     for name in DISTRIBUTIONS:
         inputs = drawn(problem, name)
         if inputs is not None:
-            result[name] = _judge(operator, inputs, points, costs=name == "in")
+            result[name] = _judge(operator, inputs, costs=name == "in")
     return result
 
 
@@ -151,12 +154,27 @@ def solutions(problem: Any, inputs: Any, points: Any) -> tuple[dict[str, np.ndar
     return exact, float(max(np.max(relative_l2(coarse[f], exact[f][:2])) for f in problem.fields)) / 3
 
 
-def _errors(solution: Any, exact: Mapping[str, np.ndarray]) -> np.ndarray:
+def quadrature(problem: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Nodes along each axis, as many as the problem's grid has, and the weights of the grid, flattened."""
+    points: dict[str, np.ndarray] = {}
+    weights, grid = np.ones(1), problem.grid()
+    for name, axis in problem.domain.axes:
+        count = len(grid[name])
+        if isinstance(axis, Periodic):
+            points[name], along = axis.lower + axis.length * np.arange(count) / count, np.ones(count)
+        else:
+            nodes, along = np.polynomial.legendre.leggauss(count)
+            points[name] = axis.lower + axis.length * (nodes + 1) / 2
+        weights = np.multiply.outer(weights, along).ravel()
+    return points, weights
+
+
+def _errors(solution: Any, exact: Mapping[str, np.ndarray], weights: np.ndarray) -> np.ndarray:
     import xarray as xr
 
-    fields = solution if isinstance(solution, xr.Dataset) else {solution.name: solution}
-    gap = sum(np.sum((_flat(fields[f]) - _flat(v)) ** 2, axis=1) for f, v in exact.items())
-    size = sum(np.sum(_flat(v) ** 2, axis=1) for v in exact.values())
+    fields = {solution.name: solution} if isinstance(solution, xr.DataArray) else solution
+    gap = sum((_flat(fields[f]) - _flat(v)) ** 2 @ weights for f, v in exact.items())
+    size = sum(_flat(v) ** 2 @ weights for v in exact.values())
     return np.sqrt(np.asarray(gap) / np.asarray(size))
 
 
@@ -165,22 +183,31 @@ def _flat(values: Any) -> np.ndarray:
     return array.reshape(len(array), -1)
 
 
-def _judge(operator: Any, inputs: Any, points: Any, *, costs: bool) -> dict[str, Any]:
+def _judge(operator: Any, inputs: Any, *, costs: bool) -> dict[str, Any]:
+    points, weights = quadrature(operator.problem)
     exact, reference_error = solutions(operator.problem, inputs, points)
-    truth = _errors(operator.predict(inputs, **points), exact)
-    found = operator.error(inputs)
-    upper_90, upper_95 = found.upper_90.to_numpy(), found.upper_95.to_numpy()
+    evaluator = operator.compile(**points)
+    read, count = operator.read_inputs(inputs)
+    predicted = dict(zip(map(str, evaluator.symbols), evaluator.compute(read, count), strict=True))
+    truth = _errors({name: predicted[name] for name in exact}, exact, weights)
+    # `predict` refuses an answer that is no number, which happens far from what a network was trained on.
+    known = np.isfinite(truth)
+    found = operator.error(inputs).isel(function=known)
+    truth, upper_90, upper_95 = truth[known], found.upper_90.to_numpy(), found.upper_95.to_numpy()
+    told = np.isfinite(upper_95)  # an upper value that is infinite says that nothing is known
     row: dict[str, Any] = {
         "functions": len(truth),
+        "refused": int(np.sum(~known)),
         "reference_error": reference_error,
         "error": float(np.mean(truth)),
         "coverage_90": float(np.mean(truth <= upper_90)),
         "coverage_95": float(np.mean(truth <= upper_95)),
-        "looseness": float(np.median(upper_95 / truth)),
+        "looseness": float(np.median((upper_95 / truth)[told])) if np.any(told) else None,
+        "unknown": float(np.mean(~told)),
         "inside": float(np.mean(found.inside.to_numpy())),
         "truth": truth.tolist(),
         "estimate": found.error.to_numpy().tolist(),
-        "upper_95": upper_95.tolist(),
+        "upper_95": [float(value) if np.isfinite(value) else None for value in upper_95],
         "solve": [],
     }
     few = {name: f[:SOLVED] for name, f in inputs.items()}
@@ -188,15 +215,15 @@ def _judge(operator: Any, inputs: Any, points: Any, *, costs: bool) -> dict[str,
     for rtol in RTOLS:
         # A reference can refute what it is more accurate than.
         if rtol > 3 * reference_error and (costs or rtol == OUTSIDE):
-            row["solve"].append(_solve(operator, few, points, known, rtol))
+            row["solve"].append(_solve(operator, few, points, known, weights, rtol))
     if costs:
-        row["costs"] = _costs(operator, inputs, points, exact, row["error"])
+        row["costs"] = _costs(operator, inputs, row["error"])
     return row
 
 
-def _solve(operator: Any, inputs: Any, points: Any, exact: Any, rtol: float) -> dict[str, Any]:
+def _solve(operator: Any, inputs: Any, points: Any, exact: Any, weights: np.ndarray, rtol: float) -> dict[str, Any]:
     solved = operator.solve(inputs, rtol=rtol, **points)
-    truth = _errors(solved, exact)
+    truth = _errors(solved, exact, weights)
     claimed = solved.error.to_numpy() <= rtol
     return {
         "rtol": rtol,
@@ -209,10 +236,11 @@ def _solve(operator: Any, inputs: Any, points: Any, exact: Any, rtol: float) -> 
     }
 
 
-def _costs(operator: Any, inputs: Any, points: Any, exact: Any, error: float) -> dict[str, Any]:
+def _costs(operator: Any, inputs: Any, error: float) -> dict[str, Any]:
     """Processor milliseconds for a function: prediction, with its estimate, `solve` at ten times the mean error; the
     correction of a function to the mean error, from the network's answer and from zero; and the problem's solver."""
-    count = len(next(iter(exact.values())))
+    points: dict[str, Any] = operator.problem.grid()
+    count = counted(operator.problem)
     rtol = min(10 * error, 0.5)
     actions: dict[str, Callable[[], Any]] = {
         "predict": lambda: operator.predict(inputs, **points),
@@ -224,7 +252,7 @@ def _costs(operator: Any, inputs: Any, points: Any, exact: Any, error: float) ->
     few = {name: f[:SOLVED] for name, f in inputs.items()}
     for name, action in _corrections(operator, few, float(np.clip(error, 1e-5, 0.1))).items():
         costs[name] = 1e3 * _fastest(action, 1) / SOLVED
-    return costs | _tailored(operator.problem, few, points, {f: v[:SOLVED] for f, v in exact.items()}, error)
+    return costs | _tailored(operator.problem, few, points, error)
 
 
 def _corrections(operator: Any, inputs: Any, rtol: float) -> dict[str, Callable[[], Any]]:
@@ -248,18 +276,21 @@ def _corrections(operator: Any, inputs: Any, rtol: float) -> dict[str, Callable[
     return {"correct": lambda: correct(False), "correct_from_zero": lambda: correct(True)}
 
 
-def _tailored(problem: Any, inputs: Any, points: Any, exact: Any, error: float) -> dict[str, Any]:
+def _tailored(problem: Any, inputs: Any, points: Any, error: float) -> dict[str, Any]:
     """The problem's own solver at the coarsest resolution, halved again and again, that is as accurate."""
     if not problem.has_reference:
         return {}
     finest, best = problem.reference_resolution, None
+    exact: dict[str, np.ndarray] = {}
+    weights = np.ones(int(np.prod([len(along) for along in points.values()])))
     for resolution in [None] if finest is None else [finest // 2**i for i in range(5) if finest // 2**i >= 8]:
         more = () if resolution is None else (resolution,)
         try:
             solved = problem.reference_solution(inputs, points, *more)
         except (ValueError, ArithmeticError):  # too coarse for this solver
             break
-        if best is not None and not np.mean(_errors(_labelled(solved), exact)) <= error:
+        exact = exact or solved
+        if best is not None and not np.mean(_errors(_labelled(solved), exact, weights)) <= error:
             break
         best = 1e3 * _fastest(lambda m=more: problem.reference_solution(inputs, points, *m), 1) / SOLVED
     return {"tailored": best}

@@ -27,7 +27,8 @@ def write(measured: Measured, failed: Mapping[str, str]) -> None:
         "trust",
         [
             "# Trust: what was said, held against references",
-            "Coverage of the 95% value (median of value / truth; inputs that were called inside):",
+            "Coverage of the 95% value (median of value / truth; inputs that were called inside; those whose value was "
+            "infinite, since nothing is known; predictions that were refused, since they were no numbers):",
             estimates(measured),
             "`solve`: claims of all tolerances together, how many were false, and the worst true error in units of "
             "rtol. In the distribution it was asked for 1e-1 to 1e-5, outside for 1e-2:",
@@ -111,7 +112,12 @@ def estimates(measured: Measured) -> str:
 
 
 def _coverage(row: Mapping[str, Any] | None) -> str:
-    return "–" if row is None else f"{row['coverage_95']:.2f} ({row['looseness']:.2g}; {100 * row['inside']:.0f}%)"
+    if row is None:
+        return "–"
+    loose = "–" if row["looseness"] is None else f"{row['looseness']:.2g}"
+    unknown, refused = row.get("unknown", 0.0), row.get("refused", 0)
+    more = (f", {100 * unknown:.0f}% unknown" if unknown else "") + (f", {refused} refused" if refused else "")
+    return f"{row['coverage_95']:.2f} ({loose}; {100 * row['inside']:.0f}%{more})"
 
 
 def claims(measured: Measured) -> str:

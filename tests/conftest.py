@@ -2,12 +2,14 @@
 
 import gc
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-if "PYTEST_XDIST_WORKER" not in os.environ:
+if not {"PYTEST_XDIST_WORKER", "SEPONET_TESTS_THOROUGH"} & set(os.environ):
     # A folder of this session's: suites that run at the same time, and the user's own test sets, are left alone.
     session = tempfile.TemporaryDirectory(prefix="seponet-tests-")
     os.environ["SEPONET_CACHE"] = str(Path(session.name) / "cache")
@@ -18,7 +20,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     # One thread in each process: those of two workers on two cores wait for each other more than they compute.
     os.environ.setdefault("NPROC", "1")
     # Tests compile more than they compute.
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
+    brief = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {brief}"
 
 import jax
 import pytest
@@ -52,6 +55,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if f"{item.path.name}::{item.name.partition('[')[0]}" in SLOW:
             item.add_marker("slow")
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Tests of equal bits run in a process of their own: without fusion emitters, the same step in a program of one
+    step and in one of many differs in its last digit."""
+    if pyfuncitem.get_closest_marker("thorough") is None or "SEPONET_TESTS_THOROUGH" in os.environ:
+        return None
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    flags = f"{os.environ['XLA_FLAGS']} --xla_cpu_use_fusion_emitters=true"
+    environment |= {"SEPONET_TESTS_THOROUGH": "1", "XLA_FLAGS": flags}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", pyfuncitem.nodeid]
+    ended = subprocess.run(command, env=environment, cwd=pyfuncitem.config.rootpath, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return True
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:

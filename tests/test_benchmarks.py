@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import signal
+import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -114,10 +116,26 @@ def someone_sleeps() -> bool:
 
 def test_a_cell_that_takes_too_long_ends_with_all_that_it_has_started(squares):
     assert replace(squares, limit=3.0).run(squares.choose(["slow"])) == 1
-    deadline = time.monotonic() + 20  # a kill is sent, not waited for; the sleep itself would take three times as long
-    while someone_sleeps() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: not someone_sleeps())
     assert not someone_sleeps()
+
+
+def test_a_study_that_is_asked_to_end_ends_its_cell(squares):
+    study = subprocess.Popen([sys.executable, squares.script, "--only", "slow"], stdout=subprocess.DEVNULL)
+    wait_until(someone_sleeps)
+    assert someone_sleeps()
+    study.terminate()
+    assert study.wait(timeout=20) == 128 + signal.SIGTERM
+    wait_until(lambda: not someone_sleeps())
+    assert not someone_sleeps()
+    assert squares.finished() == {}
+
+
+def wait_until(condition) -> None:
+    """A kill is sent, not waited for; a sleep itself would take three times as long."""
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def test_outcomes_with_other_settings_do_not_count(squares):
@@ -240,7 +258,7 @@ def test_marks_of_entries():
     assert tables.theirs(None, tables.size) == "out of memory"
 
 
-@pytest.mark.parametrize("name", ["scaling", "peers", "ablations", "complexity", "inference", "trust"])
+@pytest.mark.parametrize("name", ["scaling", "peers", "ablations", "complexity", "inference", "trust", "laws", "paper"])
 def test_tables_say_what_the_results_say(name, tmp_path, monkeypatch):
     import importlib
 
@@ -254,6 +272,9 @@ def test_tables_say_what_the_results_say(name, tmp_path, monkeypatch):
         import scaling_figures
 
         monkeypatch.setattr(scaling_figures, "FIGURES", tmp_path)
+    if name in ("laws", "paper"):
+        report = importlib.import_module(f"{name}_report")
+        monkeypatch.setattr(report, "FIGURE", tmp_path / f"{name}.png")
     if name == "trust":
         import trust
         import trust_tables
@@ -283,3 +304,49 @@ def test_stored_errors_are_of_the_recipes_that_are_shipped(path):
 
     stored = json.loads(path.read_text())
     assert Recipe.from_dict(stored["settings"]) == load_recipe(stored["recipe"], stored["problem"])
+
+
+def test_errors_of_the_trust_benchmark_are_integrals():
+    import trust
+
+    from seponet.problems import Burgers
+
+    points, weights = trust.quadrature(Burgers())
+    t, x = np.meshgrid(points["t"], points["x"], indexing="ij")
+    share = weights / weights.sum()
+    # t^4 integrates to 1/5, sin^2 to 1/2; a sum over a uniform grid of 101 points gives the first to one per cent only.
+    np.testing.assert_allclose((t**4 * np.sin(2 * np.pi * x) ** 2).ravel() @ share, 0.1, rtol=1e-12)
+    exact = {"s": np.ones((1, *t.shape))}
+    found = trust._errors(trust._labelled({"s": 1 + t[None] ** 2}), exact, weights)
+    np.testing.assert_allclose(found, np.sqrt(1 / 5), rtol=1e-12)
+
+
+def test_a_law_is_fitted_with_its_floor_and_its_interval():
+    from laws_report import fit, visible
+
+    noise = np.random.default_rng(0)
+    x = np.geomspace(10, 1e4, 6)
+    falling = {float(v): list((0.01 + 3 * v**-0.8) * np.exp(0.05 * noise.standard_normal(3))) for v in x}
+    law = fit(falling)
+    assert law is not None
+    assert 0.75 < law.exponent < 0.85
+    assert law.low <= law.exponent <= law.high
+    assert 0.008 < law.floor < 0.012
+    assert visible(falling, law)
+    # Nothing falls, so there is no exponent, whatever fits best.
+    level = {float(v): list(0.01 * np.exp(0.05 * noise.standard_normal(3))) for v in x}
+    flat = fit(level)
+    assert flat is not None
+    assert not visible(level, flat)
+    assert fit(dict(list(falling.items())[:3])) is None
+
+
+def test_curves_keep_their_ends_and_each_validation_once():
+    import paper
+
+    curve = [(step, 1.0 / (1 + step // 10)) for step in range(1, 20_001)]
+    kept = paper.thinned(curve)
+    assert len(kept) <= paper.SHOWN
+    assert kept[0] == (1, 1.0)
+    assert kept[-1] == (20_000, 1.0 / 2001)
+    assert [error for _, error in kept] == sorted((error for _, error in kept), reverse=True)

@@ -91,7 +91,8 @@ def seponet(environment, tmp_path_factory):
 
 
 def start_long(seponet, environment, *arguments: str) -> subprocess.Popen[str]:
-    """A training in a process group of its own, with thousands of steps to go."""
+    """A training in a process group of its own, with thousands of steps to go. It can be interrupted wherever the tests
+    run: a shell starts what is in its background with interrupts ignored, and children inherit that."""
     command = [
         sys.executable,
         "-m",
@@ -104,7 +105,11 @@ def start_long(seponet, environment, *arguments: str) -> subprocess.Popen[str]:
         "0",
     ]
     pipes = {"stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=seponet.folder, env=environment, start_new_session=True, **pipes)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, cwd=seponet.folder, env=environment, start_new_session=True, **pipes)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for(process: subprocess.Popen[str], condition: Callable[[], object]) -> None:
@@ -324,6 +329,8 @@ def interrupt(process: subprocess.Popen[str]) -> str:
             return process.communicate(timeout=60)[1]
         except subprocess.TimeoutExpired:
             continue
+    process.kill()
+    process.communicate()
     raise AssertionError("the run does not end by an interrupt")
 
 

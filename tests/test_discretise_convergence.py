@@ -13,7 +13,9 @@ from seponet import Derivative, Domain, Grid, Periodic, Problem, Robin, Value, n
 from seponet.calculus.assembly import Assembly
 from seponet.calculus.collocation import make_collocation
 from seponet.calculus.evaluate import evaluate
+from seponet.calculus.kinks import BLURRED
 from seponet.calculus.model import FixedCoefficients
+from seponet.discretise import solve_functions
 from seponet.discretise.discretisation import Discretisation
 from seponet.discretise.level import Level, distance, solve_level
 from seponet.equations.symbols import Symbol
@@ -283,3 +285,53 @@ def test_at_an_obtuse_corner_testing_beats_strong_least_squares_in_the_same_basi
     strong = replace(tested, solved=replace(tested.solved, coefficients=squares.reshape(start.shape)))
     assert distance(tested, fine, {}) < 2e-3
     assert distance(strong, fine, {}) > 20 * distance(tested, fine, {})
+
+
+class Hat(Problem):
+    """Diffusion of a hat."""
+
+    domain = Domain(t=(0, 1), x=(0, 1))
+    conditions = [
+        Value({"t": 0}, equals=lambda x: jnp.minimum(x, 1 - x)),
+        Value({"x": 0}),
+        Value({"x": 1}),
+    ]
+
+    def equation(self, s_t, s_xx):
+        return s_t - 0.01 * s_xx
+
+    def exact(self, t, x):
+        k = np.arange(1, 800, 2)
+        series = 4 / (np.pi * k) ** 2 * np.sin(k * np.pi / 2) * np.exp(-0.01 * np.outer(t.ravel(), (np.pi * k) ** 2))
+        return {"s": np.einsum("pk,kp->p", series, np.sin(np.pi * np.outer(k, x.ravel()))).reshape(t.shape)}
+
+
+def test_a_kink_in_the_data_is_smoothed_by_as_many_polynomials_as_there_are():
+    """Its projection is right for any number of them, also where their waves near the walls are the shortest."""
+    problem = Hat()
+
+    def error(rank: int) -> float:
+        with jax.enable_x64(True):
+            discretisation = Discretisation.of(problem, ("t", "x"), {"t": 8, "x": rank}, ("x",))
+            level = solve_level(discretisation, (("t", 14), ("x", 3 * rank // 2)), {}, 1, None, 1e-8)
+            model = FixedCoefficients(discretisation, jnp.asarray(level.solved.coefficients))
+            points = {"t": np.linspace(0, 1, 7), "x": np.linspace(0, 1, 101)}
+            where = Grid.of(problem.domain, {name: jnp.asarray(p) for name, p in points.items()})
+            values = np.asarray(evaluate(model, {}, where, [Symbol("field", "s")])[Symbol("field", "s")][0])
+        truth = problem.exact(*np.meshgrid(*points.values(), indexing="ij"))["s"]
+        return float(np.linalg.norm(values - truth) / np.linalg.norm(truth))
+
+    few, more, many = (error(rank) for rank in (20, 60, 120))
+    assert more < few / 3
+    assert many < more / 1.5
+
+
+def test_no_solution_of_smoothed_data_is_announced_to_be_better_than_their_smoothing():
+    solution = solve_functions(Hat(), {}, 1e-2)
+    assert solution.level.discretisation.smoothed == ("x",)
+    points = {"t": np.linspace(0, 1, 7), "x": np.linspace(0, 1, 101)}
+    truth = Hat().exact(*np.meshgrid(*points.values(), indexing="ij"))["s"]
+    error = np.linalg.norm(solution(points, "s") - truth) / np.linalg.norm(truth)
+    # The grid begins where the error is largest; integrals are announced.
+    assert error <= 1.25 * solution.errors[0] <= 1.25e-2
+    assert solution.errors[0] >= BLURRED

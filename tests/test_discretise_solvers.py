@@ -135,7 +135,7 @@ def test_iterations_and_factorisations_give_the_same(monkeypatch):
 def test_where_iterations_fail_matrices_are_factorised(monkeypatch):
     fresh(monkeypatch)
     monkeypatch.setattr(newton_module, "DIRECT", 1)
-    monkeypatch.setattr(newton_module, "ITERATIONS", 1)
+    monkeypatch.setattr("seponet.discretise.newton_step.ITERATIONS", 1)
     monkeypatch.setattr(preconditioner, "DENSE", 1)
     discretisation, nodes, inputs, start = setting(Sheared(), {"x": 7, "y": 8}, 2)
     solved = newton(discretisation, nodes, inputs, start)
@@ -195,7 +195,7 @@ def test_batches_of_any_size_give_the_same(monkeypatch):
     discretisation, nodes, inputs, start = setting(Diffusion(), {"x": 8}, 5)
     together = newton(discretisation, nodes, inputs, start)
     changes = newton_change(discretisation, nodes, inputs, 0.9 * together.coefficients)
-    monkeypatch.setattr(newton_module, "_batch", lambda *_: 2)
+    monkeypatch.setattr(newton_module, "_batch", lambda *_, **__: 2)
     apart = newton(discretisation, nodes, inputs, start)
     assert apart.coefficients.shape == together.coefficients.shape
     np.testing.assert_allclose(apart.coefficients, together.coefficients, atol=1e-9)

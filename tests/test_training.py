@@ -67,6 +67,7 @@ def plain():
     return stepper(AllenCahn())
 
 
+@pytest.mark.thorough
 def test_a_block_equals_its_steps_one_by_one(plain):
     whole, _ = plain.run(plain.start(), jnp.asarray(7))
     parts = plain.start()
@@ -197,6 +198,7 @@ def interrupt_at(call):
     return validate
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "changes",
     [{}, {"train__loss__balance": 2, "train__sampling__method": "adaptive", "model__exact": "none"}],
@@ -231,6 +233,7 @@ train_model(AllenCahn(), made, folder=Path({folder!r}), resume=True, quiet=True)
 """
 
 
+@pytest.mark.thorough
 def test_killed_at_any_moment_a_run_goes_on_from_a_whole_checkpoint(tmp_path):
     tests = str(Path(__file__).parent)
     code = KILLED.format(tests=tests, folder=str(tmp_path))

@@ -15,11 +15,15 @@ import seponet
 from seponet import Domain, NotCalibrated, Operator, Periodic, Problem, Value
 from seponet.cli import main
 from seponet.discretise import solve_functions
+from seponet.discretise.discretisation import Discretisation
 from seponet.evaluation.break_even import break_even, describe_break_even, solver_costs
 from seponet.evaluation.testset import load_testset
 from seponet.functions import Functions, Scalar, SpectralField
 from seponet.operator import climb
-from seponet.operator.estimate import LEVELS, Ratios, estimate
+from seponet.operator.calibrate import larger_of
+from seponet.operator.error import _known
+from seponet.operator.estimate import FIRMEST, LEVELS, Ratios, estimate, of_solution
+from seponet.operator.estimate import scaled as scaled_estimate
 from seponet.problems import NavierStokes
 
 KEY = jax.random.key(3)
@@ -273,6 +277,35 @@ def test_ratios_are_conformal():
     # With n = 50, a new one of 51 exchangeable ratios is below the 49th of them with probability 49 / 51 > 0.95.
     assert (ratios.upper_90, ratios.upper_95, ratios.median) == (46.0, 49.0, 25.5)
     assert ratios.certain >= 50.0
+    assert ratios.factors == (46.0, 49.0, ratios.certain)
+
+
+def test_errors_are_looked_for_outside_of_a_basis_that_is_large_too():
+    """Poisson's equation with data that jump at the corners takes 93 x 62 functions, and errs outside of them."""
+    base = Discretisation.of(Exchange(), ("t", "x"), {"t": 40, "x": 60})
+    assert larger_of(base).size > 2 * base.size
+
+
+def test_upper_values_promise_no_error_to_a_per_cent():
+    ratios = Ratios.of(np.linspace(1.99, 2.01, 50), np.ones(50))
+    np.testing.assert_allclose(ratios.factors, np.multiply(FIRMEST, 2.0))
+
+
+def test_upper_values_are_relative_to_the_solution_and_not_to_a_prediction_that_is_much_larger():
+    # A prediction of norm one with an error of 0.2 belongs to a solution whose norm is 0.8 at least.
+    upper = np.array([1e-4, 0.2, 0.9, 4.0])
+    np.testing.assert_allclose(of_solution(upper, np.full(4, 2.0)), [1e-4 / (1 - 1e-4), 0.25, 9.0, 200.0])
+    # Predictions for sources that are all noise to the network are dozens of times too large.
+    found = scaled_estimate(Ratios(1.0, 1.0, 1.0, 1.0, 1.0), np.array([0.8]), np.array([2.0]))
+    assert found.upper_95[0] > 10 * found.error[0]
+    # Beyond that nothing is known, and an estimator says so.
+    sure, far = (
+        _known(scaled_estimate(Ratios(1.0, 1.0, 1.0, 1.0, 1.0), np.array([0.9]), np.array([at]))) for at in (1.0, 2.0)
+    )
+    assert np.isfinite(sure.upper_95[0])
+    assert np.isinf(far.upper_95[0])
+    # Inside, ratios of a calibration are relative to solutions already.
+    np.testing.assert_array_equal(of_solution(upper, np.ones(4)), upper)
 
 
 def test_learned_trunks_are_calibrated_by_projection():

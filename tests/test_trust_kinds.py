@@ -1,5 +1,6 @@
 """Estimates and corrections for all kinds of problems: transport, dispersion, waves, shapes, numbers, translations."""
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -9,12 +10,17 @@ import pytest
 import zoo
 
 from seponet import Domain, Operator, Periodic, Problem, Value, maps
-from seponet.functions import Scalar, SpectralField
-from seponet.operator import calibrate
+from seponet.discretise.discretisation import Discretisation
+from seponet.functions import Functions, Scalar, SpectralField
+from seponet.operator import calibrate, climb, solving
 from seponet.operator.calibrate import reliable_level
 from seponet.operator.estimate import Calibration, Ratios
+from seponet.operator.ladder import AMPLIFIED, Ladder
+from seponet.operator.level_solver import LevelSolver
 from seponet.operator.operator import MEMORY
 from seponet.operator.solving import DONE, solve_to
+from seponet.reference import relative_l2
+from seponet.runs.problems import make_problem
 
 KEY = jax.random.key(2)
 FIELD = {"sigma": 3.0, "tau": 3.0, "gamma": 3.0}
@@ -166,3 +172,85 @@ def test_a_basis_whose_own_error_passes_for_that_of_a_network_is_made_finer(rati
     calibrate.calibrate(make(Cooling(), {"t": 4, "x": 4}, trunk=trunk).model)
     assert len(bases) == tried
     assert (bases[-1].size > bases[0].size) == (tried == 2)
+
+
+class Rod(Problem):
+    """A conductor: the Jacobian is proportional to the input."""
+
+    domain = Domain(x=(0, 1))
+    inputs = {"c": Scalar(1.0, 3.0), "u": SpectralField(Domain(x=Periodic(0, 1)), **FIELD, modes=4)}
+    conditions = [Value({"x": 0}), Value({"x": 1})]
+
+    def equation(self, s_x, s_xx, c, u, u_x):
+        return c * jnp.exp(u) * (s_xx + u_x * s_x) + 1
+
+
+def test_iterations_are_judged_by_how_much_larger_errors_are_than_what_they_see():
+    """With the Jacobian c J, and 2 J for the preconditioner, an error is 2 / c times what the residual says."""
+    problem, rank = Rod(), 60
+    discretisation = Discretisation.of(problem, ("x",), {"x": rank})
+    numbers, drawn = problem.inputs["c"], problem.sample(KEY, 1)["u"]
+    many = {
+        "c": Functions(numbers, jnp.array([1.0, 3.0])),
+        "u": jax.tree.map(lambda leaf: jnp.tile(0 * leaf, (2, 1)), drawn),
+    }
+    zero = np.zeros((2, *discretisation.coefficient_shape()))
+    solver = LevelSolver(discretisation, (("x", 2 * rank),), many, zero, forcing=1e-3, single=False)
+    np.testing.assert_allclose(solver.amplification(many, zero), [2.0, 2 / 3], rtol=1e-2)
+    # A conductivity that varies by orders of magnitude: there are more directions than iterations to find them.
+    contrast = {"c": many["c"][:1], "u": jax.tree.map(lambda leaf: 300 * leaf, drawn)}
+    assert solver.amplification(contrast, zero[:1])[0] > AMPLIFIED
+
+
+def test_a_function_that_newtons_method_fails_for_is_given_up_after_two_levels(monkeypatch, caplog):
+    """Of two functions, one is solved in every basis and one in none; levels that take long are told."""
+    operator = make(Burgers(), {"t": 5, "x": 9})
+    estimator, real, tried = operator._estimator, Ladder.solve, []
+
+    def solve(self, discretisation, needs, inputs, guess, rtol, far):
+        level, agreed = real(self, discretisation, needs, inputs, guess, rtol, far)
+        tried.append(len(guess))
+        level.solved.converged[-1] = False
+        return level, agreed
+
+    monkeypatch.setattr(Ladder, "solve", solve)
+    monkeypatch.setattr(climb, "PATIENCE", 0.0)
+    inputs, _ = operator.read_inputs(Burgers().sample(KEY, 2))
+    with caplog.at_level("INFO", logger="seponet"):
+        solved = solve_to(estimator, inputs, 2, 2e-2, MEMORY)
+    assert len(tried) == climb.FAILURES == 2
+    assert [DONE[d] for d in solved.done] == ["corrected", "not reached"]
+    assert solved.errors[0] <= 2e-2
+    assert np.isinf(solved.errors[1])
+    assert "2 functions corrected with t 8, x 15 basis functions" in caplog.text
+    assert "1 reached, 1 given up" in caplog.text
+
+
+def test_where_the_network_has_no_answer_solutions_start_from_the_lift(monkeypatch):
+    operator, real = make(Burgers(), {"t": 5, "x": 9}), solving.network_coefficients
+    inputs = Burgers().sample(KEY, 2)
+    grid: dict[str, Any] = {"t": np.linspace(0, 1, 5), "x": np.arange(8) / 8}
+    expected: Any = operator.solve(inputs, 1e-2, **grid)
+    monkeypatch.setattr(solving, "network_coefficients", lambda *given: real(*given).at[1].set(jnp.nan))
+    found: Any = operator.solve(inputs, 1e-2, **grid)
+    assert found.attrs["reached"] == 2
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    monkeypatch.setattr(climb, "LEVELS", 1)  # no two levels to compare: nothing is known, and nothing is not a number
+    lost: Any = operator.solve(inputs, 1e-2, **grid)
+    assert list(lost.done.to_numpy()) == ["not reached"] * 2
+    assert np.all(np.isfinite(lost))
+
+
+def test_iterations_that_only_look_converged_are_not_believed_far_from_the_calibration():
+    """With contrasts of a million, the averaged Jacobian makes residuals small where the solution is still far off, on
+    one level as on the next: their difference said 0.1% where the error was 0.6%."""
+    darcy = make_problem(str(Path(__file__).parent.parent / "benchmarks" / "zoo" / "darcy.py"))
+    small = zoo.small(darcy, decoder="tucker", rank=8, exact="all", sensors=16, zero_last=True, trunk="classical")
+    operator = Operator(small).calibrate(20)
+    drawn = darcy.sample(jax.random.key(1), 2)["u"]
+    inputs = {"u": jax.tree.map(lambda leaf: 3 * leaf, drawn)}
+    grid = {"x": np.linspace(0, 1, 17), "y": np.linspace(0, 1, 17)}
+    solved = operator.solve(inputs, rtol=2e-2, x=grid["x"], y=grid["y"])
+    assert solved.attrs["reached"] == 2
+    exact = darcy.reference_solution(inputs, grid)["s"]
+    assert np.all(relative_l2(solved.to_numpy(), exact) <= solved.error.to_numpy())

@@ -181,12 +181,14 @@ def conjugate_gradients(
     direction = z = precondition(residual)
     size = first = dot(residual, z)
     for _ in range(iterations):
+        # Functions that are there stand still while others go on: their residuals would become zeros over zeros.
+        moving = size > tolerance**2 * first
+        if not np.any(moving):
+            return s
         image = apply(direction)
-        step = size / dot(direction, image)
+        step = np.where(moving, size, 0.0) / np.where(moving, dot(direction, image), 1.0)
         s, residual = s + step * direction, residual - step * image
         z = precondition(residual)
         size, last = dot(residual, z), size
-        if np.all(size <= tolerance**2 * first):
-            return s
-        direction = z + size / last * direction
+        direction = z + np.where(moving, size, 0.0) / np.where(moving, last, 1.0) * direction
     raise ValueError(f"conjugate gradients did not reach {tolerance} in {iterations} iterations")

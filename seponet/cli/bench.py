@@ -1,6 +1,7 @@
 """`seponet bench`: the benchmarks belong to the repository and are not part of an installation."""
 
 import ast
+import signal
 import subprocess
 import sys
 from argparse import Namespace
@@ -21,7 +22,19 @@ def bench_command(arguments: Namespace) -> int:
     if arguments.name not in scripts:
         hint = did_you_mean(arguments.name, scripts)
         raise ValueError(f"there is no benchmark {arguments.name!r}{hint}; choose one of {', '.join(scripts)}")
-    return min(subprocess.run([sys.executable, str(scripts[arguments.name]), *arguments.rest]).returncode, 1)
+    return _run([sys.executable, str(scripts[arguments.name]), *arguments.rest])
+
+
+def _run(command: list[str]) -> int:
+    """The exit code of a script, 0 or 1. It is asked to end whenever this process is."""
+    script = subprocess.Popen(command)
+    before = signal.signal(signal.SIGTERM, lambda *_: script.terminate())
+    try:
+        return int(script.wait() != 0)
+    except KeyboardInterrupt:  # the terminal has told the script too
+        return int(script.wait() != 0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _checkout(here: Path, installed: Path) -> Path | None:

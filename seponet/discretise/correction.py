@@ -20,7 +20,7 @@ from ..calculus.collocation import Nodes
 from ..equations.problem import Problem
 from ..functions import Functions
 from .discretisation import Discretisation
-from .newton import newton_step
+from .newton_step import newton_step
 from .norms import increment_norms, solution_norms
 from .preconditioner import Preconditioner, make_preconditioner
 from .tested import TestedResiduals, slope_variation
@@ -111,7 +111,7 @@ class Corrector(eqx.Module):
     def _step(self, inputs: Any, c: Array) -> tuple[Array, Float[Array, " functions"], Float[Array, " functions"]]:
         """The next coefficients, how far they moved, and the norms of the solutions."""
         if not self.linear:
-            return newton_step(
+            taken = newton_step(
                 self.discretisation,
                 self.nodes,
                 inputs,
@@ -121,6 +121,7 @@ class Corrector(eqx.Module):
                 self.forcing,
                 self.iterations,
             )
+            return taken.coefficients, taken.moved, taken.norms
         tested = TestedResiduals(self.discretisation, self.nodes, inputs, len(c))
         delta = self.preconditioner(tested, tested(c))
         moved = increment_norms(self.discretisation, inputs, self.nodes, delta)

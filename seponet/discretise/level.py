@@ -95,5 +95,7 @@ _sizes = compiled_briefly(increment_norms)
 
 
 def coefficient_norms(coefficients: Float64[np.ndarray, "functions ..."]) -> Float64[np.ndarray, " functions"]:
-    """The L2 norms of functions with given coefficients: the bases are orthonormal."""
-    return np.sqrt(np.sum(coefficients**2, axis=tuple(range(1, coefficients.ndim))))
+    """The L2 norms of functions with given coefficients: the bases are orthonormal. Infinite where iterations have
+    diverged beyond all numbers."""
+    with np.errstate(over="ignore"):
+        return np.sqrt(np.sum(coefficients**2, axis=tuple(range(1, coefficients.ndim))))

@@ -3,8 +3,7 @@ r"""Newton's method on the coefficients, for many functions at once: $J(c)\,\del
 - Few coefficients: the matrix of every function, factorised.
 - Many: GMRES on $P^{-1} J \delta = -P^{-1} G$ with the averaged Jacobian P, or its blocks; nothing larger than a grid
   of values is held for a function.
-- A step is shortened where $|J^{-1} G|$ would grow (Deuflhard's natural monotonicity: a norm that no scaling of the
-  equation changes); with GMRES P stands for J.
+- Steps that would lead too far are shortened (`newton_step.py`).
 - Functions for which that fails are led along $G(c) = (1 - \lambda)\, G(c_0)$ from $\lambda = 0$, which c_0 solves, to
   one.
 """
@@ -12,11 +11,9 @@ r"""Newton's method on the coefficients, for many functions at once: $J(c)\,\del
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float64
@@ -25,8 +22,7 @@ from .._program import compiled_briefly
 from ..calculus.collocation import Nodes
 from ..functions import Functions
 from .discretisation import Discretisation
-from .gmres import gmres
-from .norms import increment_norms, solution_norms
+from .newton_step import ITERATIONS, Step, newton_step
 from .preconditioner import Preconditioner, make_preconditioner
 from .test_functions import is_square, make_tests
 from .tested import TestedResiduals
@@ -37,11 +33,8 @@ DIRECT = 1200
 LARGEST_DIRECT = 3000
 """Where iterations fail, matrices are factorised up to this size."""
 
-LENGTHS = (1.0, 0.5, 0.25, 0.0625)
-"""Parts of a Newton step that are tried."""
-
-STEPS, ITERATIONS, FORCING = 15, 60, 1e-4
-"""Newton steps; iterations of GMRES in each, and the part of the residual that they may leave."""
+STEPS = 15
+"""Newton steps."""
 
 ACCEPTABLE = 100
 """How much larger than the tolerance the last change may be where it does not fall any more."""
@@ -55,6 +48,8 @@ FEW = 200
 MEMORY = 1 << 30
 """Bytes for matrices, directions and values, about: it bounds how many functions are solved at a time."""
 
+_brief_step, _step = compiled_briefly(newton_step), eqx.filter_jit(newton_step)
+
 
 @dataclass(frozen=True)
 class Solved:
@@ -62,7 +57,8 @@ class Solved:
 
     - `coefficients`: those of every function.
     - `converged`: for which functions Newton's method has ended.
-    - `change`: the last change of the coefficients, relative to the solution.
+    - `change`: the last change of the coefficients, or what is left after it where that is known, relative to the
+        solution.
     - `norms`: the L2 norms of the solutions, fields together.
     - `method`: "direct" or "iterative".
     """
@@ -83,6 +79,7 @@ def newton(
     tolerance: float = 1e-8,
     steps: int = STEPS,
     shared: bool = False,
+    direct: bool = False,
 ) -> Solved:
     """The solutions of the tested equations for a batch of inputs. To be called in double precision.
 
@@ -95,9 +92,10 @@ def newton(
         rounding does not let them, `ACCEPTABLE` times as much counts as converged.
     - `steps`: the most Newton steps.
     - `shared`: whether all functions have one Jacobian, so that the averaged one is theirs (`slope_variation`).
+    - `direct`: whether to factorise the matrix of every function, however large it is.
     """
     total = len(start)
-    batch = _batch(discretisation, nodes, total)
+    batch = _batch(discretisation, nodes, total, direct=direct)
     parts: list[Solved] = []
     preconditioner = None
     step = _brief_step if total <= FEW else _step
@@ -105,7 +103,7 @@ def newton(
         # The last batch is filled up with its first function, so that one program serves all.
         rows = np.minimum(np.arange(first, first + batch), total - 1)
         functions = {name: f[rows] for name, f in inputs.items()}
-        solver = _Solver(discretisation, nodes, functions, preconditioner, step, shared=shared)
+        solver = _Solver(discretisation, nodes, functions, preconditioner, step, shared=shared, direct=direct)
         solved = solver.solve(start[rows], tolerance, steps)
         preconditioner = solver.preconditioner
         keep = min(batch, total - first)
@@ -137,8 +135,8 @@ def newton_change(
         functions, c = {name: f[rows] for name, f in inputs.items()}, jnp.asarray(coefficients[rows])
         if discretisation.size > DIRECT and preconditioner is None:
             preconditioner = make_preconditioner(discretisation, nodes, functions, c)
-        _, moved, norms = _brief_step(discretisation, nodes, functions, c, None, preconditioner)
-        changes.append(np.asarray(moved) / np.maximum(np.asarray(norms), 1e-300))
+        step = _brief_step(discretisation, nodes, functions, c, None, preconditioner)
+        changes.append(np.asarray(step.moved) / np.maximum(np.asarray(step.norms), 1e-300))
     return np.concatenate(changes)[:total]
 
 
@@ -151,16 +149,17 @@ class _Solver:
         nodes: Nodes,
         inputs: Mapping[str, Functions],
         preconditioner: Preconditioner | None,
-        step: Callable[..., tuple[Array, Array, Array]],
+        step: Callable[..., Step],
         *,
         shared: bool,
+        direct: bool,
     ) -> None:
         self.discretisation, self.nodes, self.inputs, self.step = discretisation, nodes, inputs, step
         self.preconditioner = preconditioner
         # Least squares, of more rows than coefficients, are for factorisations only.
         factorised = not is_square(discretisation, make_tests(discretisation))
         few = discretisation.size <= DIRECT and not shared
-        self.method = "direct" if few or factorised else "iterative"
+        self.method = "direct" if few or factorised or direct else "iterative"
 
     def solve(self, start: np.ndarray, tolerance: float, steps: int) -> Solved:
         c, change, norms, converged = self._iterate(jnp.asarray(start), None, tolerance, steps)
@@ -185,10 +184,10 @@ class _Solver:
         converged = np.zeros(len(c), bool)
         best, since = np.full(len(c), np.inf), 0
         for step in range(steps):
-            c, moved, norm = self.step(self.discretisation, self.nodes, self.inputs, c, target, preconditioner)
-            norms = np.asarray(norm)
+            taken = self.step(self.discretisation, self.nodes, self.inputs, c, target, preconditioner)
+            c, norms = taken.coefficients, np.asarray(taken.norms)
             with np.errstate(invalid="ignore", over="ignore"):  # iterations that diverge are told as infinite
-                change = np.asarray(moved) / np.maximum(norms, 1e-300)
+                change = np.asarray(taken.left) / np.maximum(norms, 1e-300)
             change = np.where(np.isfinite(change), change, np.inf)
             converged = change <= tolerance
             if np.all(converged):
@@ -228,98 +227,7 @@ def _rows(discretisation: Discretisation, nodes: Nodes, inputs: Any, c: Array) -
     return TestedResiduals(discretisation, nodes, inputs, len(c))(c)
 
 
-def newton_step(
-    discretisation: Discretisation,
-    nodes: Nodes,
-    inputs: Any,
-    c: Float[Array, "functions fields *_"],
-    target: Float[Array, "functions rows"] | None,
-    preconditioner: Preconditioner | None,
-    forcing: float | None = None,
-    iterations: int | None = None,
-) -> tuple[Array, Float[Array, " functions"], Float[Array, " functions"]]:
-    """The next coefficients, the length of the whole step, and the norm of the solutions; in any precision.
-
-    **Arguments:**
-
-    - `target`: the rows that shall be reached; None are zeros.
-    - `preconditioner`: for GMRES; None factorises the matrix of every function.
-    - `forcing`, `iterations`: the part of the residual that GMRES may leave, and its most iterations; by default
-        `FORCING` and `ITERATIONS`.
-    """
-    forcing, iterations = FORCING if forcing is None else forcing, ITERATIONS if iterations is None else iterations
-    tested = TestedResiduals(discretisation, nodes, inputs, len(c))
-    rows, slopes = tested.linearise(c)
-    aim = jnp.zeros_like(rows) if target is None else target
-    if preconditioner is None:
-        invert = _factorised(discretisation, tested, slopes)
-        delta = invert(rows - aim)
-        stalled = jnp.zeros(len(c))
-    else:
-        invert = partial(preconditioner, tested)
-
-        def apply(flat: Array) -> Array:
-            return invert(tested.push(slopes, flat.reshape(c.shape))).reshape(flat.shape)
-
-        first = invert(rows - aim).reshape(len(c), -1)
-        solved, left = gmres(apply, first, forcing, iterations)
-        delta = solved.reshape(c.shape)
-        # Iterations that stall make short steps far from a solution: then the residual itself is the measure.
-        stalled = jnp.where(
-            left > 10 * forcing, increment_norms(discretisation, inputs, nodes, first.reshape(c.shape)), 0.0
-        )
-    # Where the matrix is singular a function stays as it is, and its change is told as infinite.
-    finite = jnp.all(jnp.isfinite(delta), axis=tuple(range(1, delta.ndim)))
-    delta = jnp.where(finite.reshape(-1, *(1,) * (delta.ndim - 1)), delta, 0.0)
-
-    def merit(length: Array) -> Array:
-        return size(invert(tested(c - length * delta) - aim))
-
-    def size(increment: Array) -> Array:
-        return increment_norms(discretisation, inputs, nodes, increment)
-
-    lengths = jnp.asarray(LENGTHS)
-    merits = jax.lax.map(merit, lengths)
-    merits = jnp.where(jnp.isfinite(merits), merits, jnp.inf)
-    # The whole step unless a shorter one is clearly better.
-    best = jnp.argmin(merits.at[0].multiply(0.7), axis=0)
-    chosen = lengths[best]
-    new = c - chosen.reshape(-1, *(1,) * (c.ndim - 1)) * delta
-    moved = jnp.where(finite, jnp.maximum(size(delta), stalled), jnp.inf)
-    return new, moved, solution_norms(discretisation, inputs, nodes, new)
-
-
-_brief_step, _step = compiled_briefly(newton_step), eqx.filter_jit(newton_step)
-
-
-def _factorised(discretisation: Discretisation, tested: TestedResiduals, slopes: Any) -> Callable[[Array], Array]:
-    """rows -> J^-1 rows for the matrix of every function; by least squares if there are more rows."""
-    shape = discretisation.coefficient_shape()
-    matrices = tested.jacobian(slopes)[:, 0]
-    scale = 1 / jnp.maximum(jnp.max(jnp.abs(matrices), axis=2, keepdims=True), 1e-300)
-    scaled = matrices * scale
-    if is_square(discretisation, tested.tests):
-        factors = jax.scipy.linalg.lu_factor(scaled)
-
-        def solve(rows: Array) -> Array:
-            matrix, pivots = (jnp.broadcast_to(f, (len(rows), *f.shape[1:])) for f in factors)
-            return jax.vmap(lambda m, p, b: jax.scipy.linalg.lu_solve((m, p), b))(matrix, pivots, rows * scale[..., 0])
-
-    else:
-        columns = 1 / jnp.maximum(jnp.linalg.norm(matrices, axis=1, keepdims=True), 1e-300)
-        normal = jnp.einsum("fij,fik->fjk", matrices * columns, matrices * columns, precision="highest")
-        normal = normal + 1e-13 * jnp.eye(normal.shape[-1])[None]
-        factor = jax.vmap(lambda m: jnp.linalg.cholesky(m))(normal)
-
-        def solve(rows: Array) -> Array:
-            slope = jnp.einsum("fij,fi->fj", matrices * columns, rows, precision="highest")
-            solved = jax.vmap(lambda f, b: jax.scipy.linalg.cho_solve((f, True), b))(factor, slope)
-            return solved * columns[:, 0]
-
-    return lambda rows: solve(rows).reshape(-1, *shape)
-
-
-def _batch(discretisation: Discretisation, nodes: Nodes, total: int) -> int:
+def _batch(discretisation: Discretisation, nodes: Nodes, total: int, *, direct: bool = False) -> int:
     size, points = discretisation.size, math.prod(n for _, n in nodes)
-    held = 3 * size**2 if size <= DIRECT else (ITERATIONS + 10) * size + 30 * points
+    held = 3 * size**2 if size <= DIRECT or direct else (ITERATIONS + 10) * size + 30 * points
     return int(np.clip(MEMORY // (8 * (held + 20 * points)), 1, max(total, 1)))

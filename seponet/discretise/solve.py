@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float64
 from .._numbers import is_real
 from .._precision import double_precision
 from ..calculus.evaluate import evaluate
+from ..calculus.kinks import BLURRED
 from ..calculus.model import FixedCoefficients
 from ..derivatives import MultiIndex
 from ..equations.problem import Problem
@@ -176,4 +177,6 @@ def _solve_all(
             )
             errors = resolution.factor * distance(coarse, level, inputs) + float(np.max(resolution.quadrature))
             errors = np.where(coarse.solved.converged & level.solved.converged, errors, np.inf)
+    if level.discretisation.smoothed:
+        errors = errors + BLURRED
     return Solution(problem, inputs, level, errors, tolerance, resolution)

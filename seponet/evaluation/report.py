@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from .._machine import git_commit, machine, peak_memory_bytes, versions
-from ..nn.fixed import trainable
+from ..nn.fixed import parameter_count
 from ..operator.operator import Operator
 from ..training.result import TrainingResult
 from .break_even import solver_costs
@@ -21,7 +19,6 @@ RESIDUAL_FUNCTIONS = 20
 
 def training_report(trained: TrainingResult) -> dict[str, Any]:
     """How a model was trained, and where."""
-    leaves = jax.tree.leaves(eqx.filter(trained.model, trainable(trained.model)))
     return {
         "steps": trained.steps,
         "length": trained.length,
@@ -29,7 +26,7 @@ def training_report(trained: TrainingResult) -> dict[str, Any]:
         "interrupted": trained.interrupted,
         "training_seconds": trained.seconds,
         "validation_relative_l2": trained.error,
-        "parameters": sum(leaf.size for leaf in leaves),
+        "parameters": parameter_count(trained.model),
         "peak_memory_bytes": peak_memory_bytes(),
         "versions": versions(),
         "machine": machine(),

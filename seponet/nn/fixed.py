@@ -35,3 +35,8 @@ def trainable(model: PyTree) -> PyTree[bool]:
 def is_fixed(module: PyTree) -> bool:
     """Whether training leaves all of a module alone."""
     return not any(jax.tree.leaves(trainable(module)))
+
+
+def parameter_count(model: PyTree) -> int:
+    """How many numbers of a model are trained."""
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model))))

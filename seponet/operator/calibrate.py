@@ -1,6 +1,5 @@
 """Calibration: how far error estimates are from the truth, measured on fresh inputs that are solved for it."""
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
 
@@ -28,8 +27,6 @@ from .ladder import GROWTH, Ladder, is_possible, resized
 from .nodes import rounded
 from .projection import project
 
-logger = logging.getLogger(__name__)
-
 FUNCTIONS, FEWEST = 50, 20
 """How many functions are solved, and how many of them have to be."""
 
@@ -52,8 +49,12 @@ COARSE, FINER = 0.4, 0.3
 """If truths are less than this part of the estimates, that basis is too coarse; and the accuracy of the next one, as a
 part of the network's error."""
 
-LARGEST = 8000
-"""Coefficients of the larger bases that functions are solved in: seconds for fifty."""
+LARGEST, WIDEST = 8000, 16_000
+"""Coefficients of the larger bases that functions are solved in, seconds for fifty; and of the one that errors are
+looked for in, which is worth more: within the basis of a network its error may be a hundredth of what it is."""
+
+VAGUE = 2.0
+"""How many times the distance from a solution its own announced error may be. Both count then."""
 
 RELIABLE = 2.5
 """The fast level is reliable if the 95% quantile of truth / estimate is at most so many times their median."""
@@ -108,7 +109,7 @@ def _calibrate_in(
         needs = [rounded(need) for need in bandwidths(exact_inputs, BANDWIDTH)]
         nodes = estimate_nodes(larger, needs)
         start = start_of(model, base, resolving_nodes(base.ranks, needs), exact_inputs, coefficients)
-        ladder = Ladder(base, exact_inputs, start, largest=LARGEST, brief=True)
+        ladder = Ladder(base, exact_inputs, start, largest=max(LARGEST, larger.size), brief=True)
         sketch = _sketch(larger, nodes, exact_inputs, ladder.preconditioner(larger, nodes))
         _, slow = ladder.step(larger, nodes, exact_inputs, ladder.moved(base, larger, start))
     missing = Ratios(1.0, 1.0, 1.0, 1.0, 1.0)
@@ -134,7 +135,7 @@ def _calibrate_in(
         climbed = climb(ladder, needs, exact_inputs, start, rtol)
         moved = distances_from(ladder, climbed, exact_inputs, start)
     truths = np.hypot(moved, climbed.errors)
-    usable = np.isfinite(truths) & np.isfinite(fast) & np.isfinite(slow) & (climbed.errors <= moved)
+    usable = np.isfinite(truths) & np.isfinite(fast) & np.isfinite(slow) & (climbed.errors <= VAGUE * moved)
     if np.sum(usable) < FEWEST:
         raise NotCalibrated(
             f"only {int(np.sum(usable))} of {functions} functions could be solved to a part of the network's error "
@@ -185,7 +186,7 @@ def larger_of(base: Discretisation) -> Discretisation:
     can't be solved in."""
     for factor in (GROWTH, 1.25):
         larger = resized(base, factor)
-        if is_possible(larger) and larger.size <= LARGEST:
+        if is_possible(larger) and larger.size <= WIDEST:
             return larger
     return base
 

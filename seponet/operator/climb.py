@@ -9,21 +9,30 @@ as there are two, and of what the finest solution has beyond each of the two lev
 """
 
 import itertools
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Bool, Float64, Int
 
+from .._text import show_duration
+from ..calculus.kinks import BLURRED
 from ..discretise.bandwidth import Bandwidth
 from ..discretise.level import Level, coefficient_norms, distance
 from ..discretise.newton import Solved
 from ..functions import Functions
-from .ladder import GROWTH, Ladder, resized, rows_of
+from .ladder import GROWTH, Ladder, is_checked, resized, rows_of
 
-LEVELS = 5
-"""Levels, at most."""
+logger = logging.getLogger(__name__)
+
+LEVELS, FAILURES = 5, 2
+"""Levels, at most, and those in a row on which Newton's method may fail before a function is given up: the next one
+would take several times as long."""
+
+PATIENCE = 5.0
+"""Seconds of silence, at most, before each level says what it did."""
 
 UNKNOWN, SLOWEST = 2.0, 0.9
 """What a difference is multiplied by if no rate is known; and the rate above which differences say nothing."""
@@ -55,6 +64,7 @@ def climb(
     inputs: Mapping[str, Functions],
     start: Float64[np.ndarray, "functions fields *_"],
     rtol: float,
+    far: Bool[np.ndarray, " functions"] | None = None,
 ) -> Climbed:
     """Each function corrected until its announced error is below a tolerance, or as far as the ladder goes. To be
     called in double precision.
@@ -64,10 +74,15 @@ def climb(
     - `needs`: how many functions the inputs need along each axis, for the quadrature.
     - `inputs`: functions by name, derived ones included, in float64.
     - `start`: coefficients in the basis of the ladder.
+    - `far`: which functions are unlike those that the ladder was made with. Iterations on them are checked; where they
+        were wrong on a level that can be checked, they are not believed on one that can't.
     """
     total = len(start)
+    far = np.zeros(total, bool) if far is None else far
+    believed = np.ones(total, bool)
     errors, differences = np.full(total, np.inf), np.full(total, np.inf)
-    steps, seconds = np.zeros(total, int), np.zeros(total)
+    steps, failures, seconds = np.zeros(total, int), np.zeros(total, int), np.zeros(total)
+    first = time.perf_counter()
     parts: list[tuple[np.ndarray, Level]] = []
     active, below, best = np.arange(total), None, _given(ladder, start)
     for level in range(LEVELS):
@@ -77,26 +92,50 @@ def climb(
         began = time.perf_counter()
         own = dict(inputs) if len(active) == total else {name: f[active] for name, f in inputs.items()}
         guess = ladder.moved(best.discretisation, discretisation, best.solved.coefficients)
-        here = ladder.solve(discretisation, needs, own, guess, rtol)
+        here, agreed = ladder.solve(discretisation, needs, own, guess, rtol, far[active])
+        believed[active] &= agreed
+        if not is_checked(discretisation):
+            here = replace(here, solved=replace(here.solved, converged=here.solved.converged & believed[active]))
         reached = np.zeros(len(active), bool)
         if below is not None:
             apart = np.where(here.solved.converged & below.solved.converged, _apart(below, here, guess, own), np.inf)
             rates = np.fmax(_ratio(apart, differences[active]), _tails(ladder, level, below, here))
             left = np.where(here.solved.converged, here.solved.change, np.inf)
+            left = left + (BLURRED if discretisation.smoothed else 0.0)
             announced = _factors(np.where(apart <= SMALL * rtol, np.fmin(rates, SLOWEST), rates)) * apart + left
             differences[active], errors[active], steps[active] = apart, announced, level
             reached = announced <= rtol
             parts.append((active[reached], part(here, reached)))
         seconds[active] += (time.perf_counter() - began) / len(active)
-        below, active = part(here, ~reached), active[~reached]
         # A basis that is too coarse may have no solution where the next one has, which starts from the same guess.
         known = here.solved.converged.reshape(-1, *(1,) * (guess.ndim - 1))
         kept = replace(here.solved, coefficients=np.where(known, here.solved.coefficients, guess))
-        best = part(replace(here, solved=kept), ~reached)
+        failures[active] = np.where(here.solved.converged, 0, failures[active] + 1)
+        hopeless = ~reached & (failures[active] >= FAILURES)
+        errors[active[hopeless]] = np.inf
+        parts.append((active[hopeless], part(replace(here, solved=kept), hopeless)))
+        if time.perf_counter() - first > PATIENCE:
+            _tell(here, reached, hopeless, time.perf_counter() - began)
+        rest = ~reached & ~hopeless
+        below, best = part(here, rest), part(replace(here, solved=kept), rest)
+        active = active[rest]
     if len(active):
         parts.append((active, best))
         errors[active] = np.where(best.solved.converged, errors[active], np.inf)
     return Climbed([(rows, of_rows) for rows, of_rows in parts if len(rows)], errors, steps, seconds)
+
+
+def _tell(level: Level, reached: np.ndarray, hopeless: np.ndarray, seconds: float) -> None:
+    sizes = ", ".join(f"{name} {rank}" for name, rank in level.discretisation.ranks)
+    failed = f", {np.sum(hopeless)} given up" if np.any(hopeless) else ""
+    logger.info(
+        "%d functions corrected with %s basis functions in %s: %d reached%s",
+        len(reached),
+        sizes,
+        show_duration(seconds),
+        np.sum(reached),
+        failed,
+    )
 
 
 def distances_from(

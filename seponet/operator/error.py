@@ -29,7 +29,7 @@ from .calibrate import (
     start_of,
 )
 from .error_labels import functions_in_words
-from .estimate import LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
+from .estimate import LARGEST, LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
 from .input_range import Compared, compare, score_of
 from .ladder import GROWTH, STRICT, THIRTY_FOLD, Ladder, no_branch, padded, resized
 from .nodes import rounded
@@ -104,12 +104,13 @@ class ErrorEstimator:
             compared = jax.tree.map(np.asarray, compared)
             outside = score_of(compared, count)
             if level == "solve":
-                size = self._by_newton(inputs, coefficients)
+                size = self._by_newton(inputs, coefficients, outside > 1)
             else:
                 size = np.asarray(sizes, np.float64)
                 if finer and np.any(outside > 1):
                     size = self.look_again(inputs, coefficients, size, np.flatnonzero(outside > 1))
-            return Estimated(scaled(calibration.ratios(level), size, outside), coefficients, compared)
+            size = np.where(np.isnan(size), np.inf, size)  # nothing is known of an answer that is no number
+            return Estimated(_known(scaled(calibration.ratios(level), size, outside)), coefficients, compared)
 
     @functools.cached_property
     def base(self) -> Discretisation:
@@ -167,18 +168,20 @@ class ErrorEstimator:
         return [max(pair, key=lambda need: need.functions) for pair in zip(usual, map(rounded, own), strict=True)]
 
     def correction(
-        self, inputs: Inputs, coefficients: Array
+        self, inputs: Inputs, coefficients: Array, far: np.ndarray | None = None
     ) -> tuple[Discretisation, Float64[np.ndarray, "functions *_"], Float64[np.ndarray, " functions"]]:
         """The larger basis, the coefficients there of the prediction corrected by a Newton step, and how far that was,
-        relative to the solution."""
+        relative to the solution. Functions that are `far` from the calibrated ones get matrices of their own."""
         larger = self.larger
         with double_precision():
             doubled = to_double(dict(inputs))
             first = self.ladder.moved(self.base, larger, self.start(doubled, coefficients))
-            return larger, *self.ladder.step(larger, self._nodes(larger, doubled), doubled, first)
+            return larger, *self.ladder.step(larger, self._nodes(larger, doubled), doubled, first, far)
 
-    def _by_newton(self, inputs: Inputs, coefficients: Array) -> Float64[np.ndarray, " functions"]:
-        return self.correction(inputs, coefficients)[2]
+    def _by_newton(
+        self, inputs: Inputs, coefficients: Array, far: np.ndarray | None = None
+    ) -> Float64[np.ndarray, " functions"]:
+        return self.correction(inputs, coefficients, far)[2]
 
     def _nodes(self, larger: Discretisation, inputs: Inputs) -> Nodes:
         """Quadrature that sees these inputs, and those of the calibration."""
@@ -227,6 +230,14 @@ class ErrorEstimator:
             f"{len(outside)} of {len(scores)} inputs lie outside of what the error estimates were calibrated on, "
             f"so the upper values are no promise for them: {'; '.join(told)}"
         )
+
+
+def _known(found: Estimate) -> Estimate:
+    """Estimates whose upper values are infinite where nothing is known: outside, and as large as the prediction."""
+    unknown = [(found.score > 1) & (upper >= LARGEST / (1 - LARGEST)) for upper in (found.upper_90, found.upper_95)]
+    return found._replace(
+        upper_90=np.where(unknown[0], np.inf, found.upper_90), upper_95=np.where(unknown[1], np.inf, found.upper_95)
+    )
 
 
 class Estimated(NamedTuple):

@@ -43,12 +43,12 @@ def with_errors(predicted: xr.DataArray | xr.Dataset, errors: xr.Dataset) -> xr.
 
 def describe_calibration(calibration: Calibration) -> str:
     """What a calibration has found, in one line."""
-    ratios = calibration.ratios(calibration.level)
+    report = calibration.report()
     return (
         f"errors are estimated at the level {calibration.level!r}, calibrated on {len(calibration.truths)} of "
         f"{calibration.functions} fresh functions (mean error {percent(calibration.error)}): "
-        f"90% of the errors are below {ratios.upper_90 / ratios.median:.2g} times the estimate, 95% below "
-        f"{ratios.upper_95 / ratios.median:.2g} times"
+        f"90% of the errors are below {report['upper_90']:.2g} times the estimate, 95% below "
+        f"{report['upper_95']:.2g} times"
     )
 
 

@@ -4,13 +4,10 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
-import jax
-
 from .._files import read_record
 from .._text import percent
 from ..equations.describe import describe_problem, html_table
-from ..nn.fixed import trainable
+from ..nn.fixed import parameter_count
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -20,7 +17,7 @@ def facts_of(operator: "Operator") -> dict[str, Any]:
     """Numbers about an operator, as far as they are known: parameters, date, mean error on test functions."""
     model = operator.model
     facts: dict[str, Any] = {
-        "parameters": sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, trainable(model)))),
+        "parameters": parameter_count(model),
         "coefficients": model.size,
     }
     if operator.calibration is not None:

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float64
+from jaxtyping import Array, Bool, Float64
 
 from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, resolving_nodes
@@ -27,8 +28,15 @@ LARGEST, MOST_ALONG = 30_000, 192
 ITERATIONS = 0.1
 """The part of the tolerance that may be left of Newton's method."""
 
+AGREED = 0.3
+"""The part of the tolerance that two solvers of one level may differ by."""
+
+AMPLIFIED = 3.0
+"""How many times as large as preconditioned residuals errors may be for iterations to need no other check."""
+
 NEWTON = 1e-3
-"""The part of the tolerance at which the robust solver ends: it looks at its last step, and not at what is left."""
+"""The part of the tolerance at which the robust solver ends: with iterations it looks at its last step, and not at
+what is left."""
 
 STRICT, THIRTY_FOLD = 1e-3, 1 / 30
 """The part of a preconditioned residual that iterations may leave: where the average Jacobian is a poor one, as for
@@ -106,28 +114,49 @@ class Ladder:
         inputs: Mapping[str, Functions],
         guess: Float64[np.ndarray, "functions fields *_"],
         rtol: float,
-    ) -> Level:
-        """The solutions of one level: by its compiled solver, and where that fails by the robust one."""
+        far: Bool[np.ndarray, " functions"],
+    ) -> tuple[Level, Bool[np.ndarray, " functions"]]:
+        """The solutions of one level: by its compiled solver, and where that fails by the robust one.
+
+        Iterations are judged by a Jacobian that is averaged over functions like those of the calibration. For others it
+        may call an answer converged that is far from any solution, level by level the same one. So for those that are
+        `far` it is measured how much larger errors are than what iterations see, and what these leave counts so much
+        more. Where that is a lot, functions are solved with their own matrices as well, as long as these are not too
+        large.
+
+        **Returns:** the level, and which functions can be believed: those that are not far, those whose iterations can
+        be judged, and those that both solvers agree on.
+        """
         nodes, count = resolving_nodes(discretisation.ranks, needs), len(guess)
         square = is_square(discretisation, make_tests(discretisation))
         nothing = np.zeros(count)
         solved = Solved(guess, np.zeros(count, bool), nothing + np.inf, nothing, "none")
-        if square:
-            solver = self._solver(discretisation, nodes, single=rtol >= SINGLE)
+        solver = self._solver(discretisation, nodes, single=rtol >= SINGLE) if square else None
+        if solver is not None:
             solved = solver(inputs, guess, ITERATIONS * rtol)
+        tolerance = max(NEWTON * rtol, 1e-11)
         rest = np.flatnonzero(~solved.converged)
         if len(rest):
-            rows = padded(rest)
-            again = newton(
-                discretisation,
-                nodes,
-                {name: f[rows] for name, f in inputs.items()},
-                guess[rows],
-                tolerance=max(NEWTON * rtol, 1e-11),
-                shared=square and len(rest) >= MANY,
-            )
-            solved = _with_rows(solved, rest, rows_of(again, np.arange(len(rest))))
-        return Level(discretisation, nodes, solved)
+            shared = square and len(rest) >= MANY
+            again = _newton_of(discretisation, nodes, inputs, guess, rest, tolerance=tolerance, shared=shared)
+            solved = _with_rows(solved, rest, again)
+        level, agreed = Level(discretisation, nodes, solved), np.ones(count, bool)
+        rest = np.flatnonzero(far)
+        if len(rest) and solver is not None:
+            filled = padded(rest)
+            functions = {name: f[filled] for name, f in inputs.items()}
+            found = solver.amplification(functions, solved.coefficients[filled])[: len(rest)]
+            solved.change[rest] = np.where(np.isfinite(found), np.maximum(found, 1.0) * solved.change[rest], np.inf)
+            agreed[rest] = solved.converged[rest] & np.isfinite(found)
+            rest = rest[~agreed[rest] | (found > AMPLIFIED)]
+        if len(rest) and is_checked(discretisation):
+            known = solved.converged.reshape(-1, *(1,) * (guess.ndim - 1))
+            start = np.where(known, solved.coefficients, guess)
+            own = _newton_of(discretisation, nodes, inputs, start, rest, tolerance=tolerance, direct=True)
+            level = Level(discretisation, nodes, _with_rows(solved, rest, own))
+            moved = increment_sizes(level, inputs, level.solved.coefficients - start)
+            agreed[rest] = (solved.converged & (moved <= AGREED * rtol * level.solved.norms))[rest]
+        return level, agreed
 
     def step(
         self,
@@ -135,17 +164,21 @@ class Ladder:
         nodes: Nodes,
         inputs: Mapping[str, Functions],
         start: Float64[np.ndarray, "functions fields *_"],
+        far: Bool[np.ndarray, " functions"] | None = None,
     ) -> tuple[Float64[np.ndarray, "functions fields *_"], Float64[np.ndarray, " functions"]]:
-        """The coefficients after one Newton step in some basis, and how far it moved them, relative to the solutions.
-        To be called in double precision."""
+        """The coefficients after one Newton step in some basis, and how far it moved them, relative to the solutions;
+        of those that are `far` with their own matrices, as in `solve`. To be called in double precision."""
         if is_square(discretisation, make_tests(discretisation)):
             # Whatever the first step changes is within an infinite tolerance.
             solved = self._solver(discretisation, nodes, single=False)(inputs, start, math.inf)
+            rest = np.flatnonzero(far) if far is not None and is_checked(discretisation) else np.zeros(0, int)
         else:
-            rows = padded(np.arange(len(start)))
-            functions = {name: f[rows] for name, f in inputs.items()}
-            solved = newton(discretisation, nodes, functions, start[rows], tolerance=math.inf, steps=1)
-            solved = rows_of(solved, np.arange(len(start)))
+            rest = np.arange(len(start))
+            nothing = np.zeros(len(start))
+            solved = Solved(start, nothing > 0, nothing + np.inf, nothing, "none")
+        if len(rest):
+            own = _newton_of(discretisation, nodes, inputs, start, rest, tolerance=math.inf, steps=1, direct=True)
+            solved = _with_rows(solved, rest, own)
         moved = increment_sizes(Level(discretisation, nodes, solved), inputs, solved.coefficients - start)
         return solved.coefficients, np.where(solved.converged, moved / np.maximum(solved.norms, 1e-300), np.inf)
 
@@ -187,6 +220,25 @@ def is_possible(discretisation: Discretisation) -> bool:
     except ValueError:  # as many soft conditions along an axis as functions: nothing is left to test the equation with
         return False
     return is_solvable(discretisation) and (square or discretisation.size <= LARGEST_DIRECT)
+
+
+def is_checked(discretisation: Discretisation) -> bool:
+    """Whether functions that are far from the calibrated ones are solved with matrices of their own."""
+    return discretisation.size <= LARGEST_DIRECT
+
+
+def _newton_of(
+    discretisation: Discretisation,
+    nodes: Nodes,
+    inputs: Mapping[str, Functions],
+    start: Float64[np.ndarray, "functions fields *_"],
+    rows: np.ndarray,
+    **options: Any,
+) -> Solved:
+    """The robust solver's answers for some of the functions."""
+    filled = padded(rows)
+    functions = {name: f[filled] for name, f in inputs.items()}
+    return rows_of(newton(discretisation, nodes, functions, start[filled], **options), np.arange(len(rows)))
 
 
 def _with_rows(solved: Solved, rows: np.ndarray, others: Solved) -> Solved:

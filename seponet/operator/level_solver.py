@@ -37,6 +37,10 @@ need not fall to less than the second number."""
 FALLING = 0.5
 """The part of the residual that a step may leave, at most."""
 
+PROBED = 0.3
+"""The part of a random vector that iterations on it may leave, in units of what it has along one direction: those that
+they do not reach are noticed one by one."""
+
 BATCHES = (1, 4, 16)
 """How many functions are solved together: the least of these that holds them, and several of the largest."""
 
@@ -75,6 +79,7 @@ class LevelSolver:
         held = item * ((ITERATIONS + 10) * discretisation.size + 40 * points)
         self.batches = [batch for batch in BATCHES if batch * held <= MEMORY] or [1]
         self._program = OwnProgram(partial(_correct, discretisation, nodes, forcing), brief=brief)
+        self._probe = OwnProgram(partial(_amplify, discretisation, nodes), brief=brief)
 
     def __call__(
         self, inputs: Mapping[str, Functions], start: Float64[np.ndarray, "functions fields *_"], tolerance: float
@@ -87,21 +92,35 @@ class LevelSolver:
         - `tolerance`: the relative error that may be left of the iterations. `change` of the result estimates it, and
             is infinite where they have not converged.
         """
-        total, parts = len(start), []
+        c, change, norms, converged = self._in_batches(self._program, inputs, start, tolerance)
+        return Solved(
+            c.astype(np.float64), converged, change.astype(np.float64), norms.astype(np.float64), method="iterative"
+        )
+
+    def amplification(
+        self, inputs: Mapping[str, Functions], coefficients: Float64[np.ndarray, "functions fields *_"]
+    ) -> Float64[np.ndarray, " functions"]:
+        r"""How many times as large as a preconditioned residual an error is: $|(P^{-1} J)^{-1} z| / |z|$ for a random
+        vector z, with the Jacobian J of each function at given coefficients. It is about one where the averaged
+        Jacobian P is a good one, and infinite where iterations do not reach all of z: what they call a solution may be
+        far from it then."""
+        (found,) = self._in_batches(self._probe, inputs, coefficients)
+        return found.astype(np.float64)
+
+    def _in_batches(
+        self, program: OwnProgram, inputs: Mapping[str, Functions], coefficients: np.ndarray, *more: float
+    ) -> list[np.ndarray]:
+        """What a program gives for all functions: the last batch is filled up, so that few programs serve all."""
+        total, parts = len(coefficients), []
         size = next((batch for batch in self.batches if batch >= total), self.batches[-1])
         with double_precision():
             for first in range(0, total, size):
                 rows = np.minimum(np.arange(first, first + size), total - 1)
                 part = self._cast({name: f[rows] for name, f in inputs.items()})
-                guess = self._cast(jnp.asarray(start[rows]))
+                guess = self._cast(jnp.asarray(coefficients[rows]))
                 with jax.enable_x64(not self.single):
-                    parts.append(self._program(self.preconditioner, part, guess, jnp.asarray(tolerance)))
-        c, change, norms, converged = (
-            np.concatenate([np.asarray(p) for p in of])[:total] for of in zip(*parts, strict=True)
-        )
-        return Solved(
-            c.astype(np.float64), converged, change.astype(np.float64), norms.astype(np.float64), method="iterative"
-        )
+                    parts.append(program(self.preconditioner, part, guess, *map(jnp.asarray, more)))
+        return [np.concatenate([np.asarray(p) for p in of])[:total] for of in zip(*parts, strict=True)]
 
     def _cast(self, tree: Any) -> Any:
         dtype = jnp.float32 if self.single else jnp.float64
@@ -159,6 +178,25 @@ def _correct(
     last = jax.lax.while_loop(unfinished, improve, first)
     converged = (last.left <= tolerance) & ~last.failed
     return last.c, jnp.where(converged, last.left, jnp.inf), last.norms, converged
+
+
+def _amplify(
+    discretisation: Discretisation,
+    nodes: Nodes,
+    preconditioner: Preconditioner,
+    inputs: Mapping[str, Functions],
+    coefficients: Float[Array, "functions fields *_"],
+) -> tuple[Float[Array, " functions"]]:
+    tested, shape = TestedResiduals(discretisation, nodes, inputs, len(coefficients)), coefficients.shape
+    _, slopes = tested.linearise(coefficients)
+
+    def apply(flat: Array) -> Array:
+        return preconditioner(tested, tested.push(slopes, flat.reshape(shape))).reshape(flat.shape)
+
+    random = jax.random.normal(jax.random.key(0), (1, coefficients[0].size), coefficients.dtype)
+    few = PROBED / math.sqrt(random.size)
+    found, left = gmres(apply, jnp.broadcast_to(random, (len(coefficients), random.size)), few, ITERATIONS)
+    return (jnp.where(left <= few, _lengths(found) / _lengths(random), jnp.inf),)
 
 
 def _lengths(flat: Float[Array, "functions n"]) -> Float[Array, " functions"]:

@@ -1,6 +1,5 @@
 """Solutions to a tolerance: the network's where its calibrated error allows it, corrected ones elsewhere."""
 
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +20,9 @@ from .calibrate import network_coefficients
 from .climb import climb, part
 from .error import ErrorEstimator
 from .error_labels import functions_in_words
+from .estimate import of_solution
 from .ladder import Ladder
 from .points import AnyEvaluator
-
-logger = logging.getLogger(__name__)
 
 DONE = ("network", "corrected", "larger basis", "not reached")
 """What was done for a function: nothing, as its calibrated error is small enough; Newton's method in the operator's
@@ -123,9 +121,9 @@ def solve_to(
     with double_precision():
         functions = to_double({name: f[rest] for name, f in inputs.items()})
         needs = estimator.needs(functions, accepted.outside[rest], UNSEEN * rtol)
-        start = estimator.start(functions, coefficients[rest])
+        start = _finite(estimator.start(functions, coefficients[rest]))
         prepared = (time.perf_counter() - began) / len(rest)
-        climbed = climb(ladder, needs, functions, start, rtol)
+        climbed = climb(ladder, needs, functions, start, rtol, accepted.outside[rest])
     reached = climbed.errors <= rtol
     # A correction that is worth less than the network's own answer is left out; if nothing is known of both, it is not.
     better = reached | (climbed.errors <= errors[rest])
@@ -136,6 +134,12 @@ def solve_to(
     seconds[rest] += climbed.seconds + prepared
     reason = "" if np.all(reached) else _reason(rest[~reached], climbed.errors[~reached], needs, rtol)
     return Corrected(done, errors, coefficients, ladder, parts, seconds, rtol, reason)
+
+
+def _finite(start: Float64[np.ndarray, "functions *_"]) -> Float64[np.ndarray, "functions *_"]:
+    """Where to start from: the network's answers, and the lift where there is none, far from what it was trained on."""
+    known = np.all(np.isfinite(start), axis=tuple(range(1, start.ndim)), keepdims=True)
+    return np.where(known, start, 0.0)
 
 
 class _Accepted(NamedTuple):
@@ -160,13 +164,14 @@ def _accept(
     ratios, score = calibration.fast, np.asarray(found.score)
     size, outside = np.asarray(found.error) / ratios.median, score > 1
     # More than 95% of what is claimed shall hold, and an input outside needs a margin that grows with the distance.
-    margin = ratios.certain * np.where(outside, MARGIN * score, 1.0)
+    _, upper_95, sure = ratios.factors
+    margin = sure * np.where(outside, MARGIN * score, 1.0)
     again = np.flatnonzero(outside & (margin * size <= rtol))
     if len(again):
         with in_precision_of(estimator.model):
             size = estimator.look_again(inputs, coefficients, size, again)
-    certain = margin * size
-    return _Accepted(np.where(outside, certain, ratios.upper_95 * size), certain <= rtol, outside, coefficients)
+    certain, usual = (np.asarray(of_solution(factor * size, score)) for factor in (margin, upper_95))
+    return _Accepted(np.where(outside, certain, usual), certain <= rtol, outside, coefficients)
 
 
 def _reason(rows: np.ndarray, errors: np.ndarray, needs: list[Bandwidth], rtol: float) -> str:
