@@ -15,12 +15,12 @@ METRICS = {"relative_l2_percent": 0.01, "rmse_e-2": 0.01, "memory_gb": 1e9, "hou
 
 
 @cache
-def figures() -> Mapping[tuple[str, str, str, int, int], float | None]:
-    """(problem, model, metric, points, functions) to the figure, in fractions, bytes or seconds."""
+def figures(column: str = "value") -> Mapping[tuple[str, str, str, int, int], float | None]:
+    """(problem, model, metric, points, functions) to the figure, or its `std`, in fractions, bytes or seconds."""
     with (Path(__file__).parent / "paper.csv").open() as file:
         return {
             (row["problem"], row["model"], row["metric"], int(row["points"]), int(row["functions"])): (
-                METRICS[row["metric"]] * float(row["value"]) if row["value"] else None
+                METRICS[row["metric"]] * float(row[column]) if row[column] else None
             )
             for row in csv.DictReader(file)
         }
@@ -30,11 +30,23 @@ def error(problem: str, model: str, points: int, functions: int) -> float | None
     return figures().get((problem, model, "relative_l2_percent", points, functions))
 
 
+def spread(problem: str, points: int) -> float | None:
+    """The standard deviation of SepONet's error over 100 functions."""
+    return figures("std").get((problem, "SepONet", "relative_l2_percent", points, 100))
+
+
 def memory(problem: str, model: str, points: int, functions: int) -> float | None:
     return figures().get((problem, model, "memory_gb", points, functions))
+
+
+def steps(problem: str) -> int:
+    """The steps of the paper's training."""
+    count = load_recipe("paper", problem).train.steps
+    assert isinstance(count, int)
+    return count
 
 
 def step_seconds(problem: str, model: str, points: int, functions: int) -> float | None:
     """The time of a training run over its iterations."""
     seconds = figures().get((problem, model, "hours_a100", points, functions))
-    return None if seconds is None else seconds / load_recipe("paper", problem).train.steps
+    return None if seconds is None else seconds / steps(problem)

@@ -34,8 +34,9 @@ def write(costs: Finished, errors: Finished) -> None:
         f"One training step of the paper's recipes on {tables.cores(costs)}. The columns *paper, A100* are the "
         "authors': their training time over their iterations, and the memory of their GPU process. Our memory is that "
         "of the compiled step (arguments, results, temporaries) / the peak of the whole process, libraries and "
-        "compiler included. Errors: after 60 core-seconds of training with the paper's recipe on this CPU (100 "
-        "unseen functions, converged reference), not after the paper's full training.",
+        "compiler included. Errors: of 100 unseen functions against a converged reference, after the same number of "
+        "steps for all sizes of a problem and model, which is a part of the paper's (its schedule is compressed); one "
+        "seed. Trainings that would take more than half an hour are left out, with the time that they would take.",
         tables.NOTE,
     ]
     for heading, finished, key, form, lookup in quantities:
@@ -62,7 +63,7 @@ def _table(
 ) -> str:
     outcomes = {(o.cell["model"], o.cell["points"], o.cell["functions"]): o for o in of_problem(found, problem)}
     power = 3 if problem == "nonlinear_diffusion" else 2
-    rows = []
+    rows = [] if key != "relative_l2_mean" else [_steps(problem, models, len(paper))]
     for points, functions in sizes:
         mine = [_entry(outcomes.get((model, points, functions)), key, form) for model in models]
         others = [tables.theirs(lookup(problem, model, points, functions), form) for model in paper]
@@ -72,7 +73,19 @@ def _table(
     )
 
 
+def _steps(problem: str, models: Sequence[str], others: int) -> list[str]:
+    """The first row of errors: after how many steps."""
+    from scaling import steps_of
+
+    whole = published.steps(problem)
+    return ["", "", *(f"{steps_of(problem, model)} steps" for model in models), *[f"{whole} steps"] * others]
+
+
 def _entry(outcome: Outcome | None, key: str, form: Callable[[float], str]) -> str:
+    if outcome is not None and "diverged" in outcome.result:
+        return "diverged"
+    if key == "relative_l2_mean" and outcome is not None and "training_seconds" in outcome.result:
+        return f"*{tables.seconds(outcome.result['training_seconds'])}*"
     text = tables.show(outcome, key, form)
     if key == "bytes" and outcome is not None and outcome.measured:
         return f"{text} / {form(outcome.result['process_bytes'])}"

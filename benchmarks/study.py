@@ -169,7 +169,10 @@ class Study(Generic[C]):
             return 0
         if not arguments.render:
             began = time.monotonic()
+            # So that whatever asks the study to end also ends its cell.
+            before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
             done = self.run(todo, arguments.budget, quiet=arguments.json)
+            signal.signal(signal.SIGTERM, before)
             if not arguments.json:
                 spent = show_duration(time.monotonic() - began)
                 print(f"{self.name}: {done} cells in {spent}, {len(todo) - done} to go")

@@ -1,0 +1,92 @@
+"""The table and the figure of the paper's recipes at full length, its own figures beside ours."""
+
+from pathlib import Path
+
+import published
+import tables
+from study import Finished, Outcome
+
+from seponet.drawing.style import LINES, TEXT, new_figure, style_lines
+
+FIGURE = Path(__file__).parent / "figures" / "paper.png"
+
+
+def write(found: Finished) -> None:
+    """`tables/paper.md` and `figures/paper.png`."""
+    outcomes = [outcome for outcome in found.values() if outcome.measured]
+    if not outcomes:
+        return
+    tables.write(
+        "paper",
+        [
+            "# The paper's recipes, run to their end",
+            f"SepONet-CP with all steps of the paper's recipe, one seed, on {tables.cores(found)}; mean relative L2 "
+            "error ± standard deviation over 100 unseen functions, against a converged reference and against the kind "
+            "of scheme that the paper measures with. The last columns are the authors', from an A100.",
+            tables.markdown(
+                [
+                    "problem",
+                    "points",
+                    "steps",
+                    "error",
+                    "against the paper's kind",
+                    "time",
+                    "paper",
+                    "its time",
+                ],
+                [_row(outcome) for outcome in outcomes],
+            ),
+        ],
+    )
+    _draw(outcomes)
+
+
+def _row(outcome: Outcome) -> list[str]:
+    problem, points = outcome.cell["problem"], outcome.cell["points"]
+    result = outcome.result
+    ours = [
+        _spread(result[kind]["relative_l2_mean"], result[kind]["relative_l2_std"]) for kind in ("converged", "paper")
+    ]
+    theirs = published.error(problem, "SepONet", points, 100)
+    spread, seconds = published.spread(problem, points), published.step_seconds(problem, "SepONet", points, 100)
+    power = 3 if problem == "nonlinear_diffusion" else 2
+    return [
+        tables.title(problem),
+        f"{points}^{power}",
+        str(result["steps"]),
+        *ours,
+        tables.seconds(result["training_seconds"]),
+        "–" if theirs is None or spread is None else _spread(theirs, spread),
+        "–" if seconds is None else tables.seconds(seconds * result["steps"]),
+    ]
+
+
+def _spread(mean: float, deviation: float) -> str:
+    return f"{100 * mean:.3g} ± {100 * deviation:.2g}%"
+
+
+def _draw(outcomes: list[Outcome]) -> None:
+    few = len(outcomes) < 3
+    figure = new_figure(3.0 if few else 2.6, min(9.0, 3.6 * len(outcomes)))
+    panels = figure.subplots(1, len(outcomes), squeeze=False)[0]
+    for axes, outcome in zip(panels, outcomes, strict=True):
+        problem, points = outcome.cell["problem"], outcome.cell["points"]
+        steps, errors = zip(*outcome.result["curve"], strict=True)
+        axes.plot(
+            steps, [100 * e for e in errors], color=LINES[0], linewidth=1.2, label="ours, 20 validation functions"
+        )
+        last = 100 * outcome.result["converged"]["relative_l2_mean"]
+        axes.plot([steps[-1]], [last], "o", color=LINES[0], markersize=4, label="ours at the end, 100 test functions")
+        theirs, spread = published.error(problem, "SepONet", points, 100), published.spread(problem, points)
+        if theirs is not None and spread is not None:
+            axes.axhline(100 * theirs, color="0.4", linestyle="--", linewidth=1, label="the paper at the end")
+            band = 100 * (theirs - spread), 100 * (theirs + spread)
+            axes.axhspan(*band, color="0.9", zorder=0, label="its standard deviation over functions")
+        power = 3 if problem == "nonlinear_diffusion" else 2
+        style_lines(axes, f"{tables.title(problem)}, {points}^{power}", "steps", "relative error, %")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=1 if few else 4, fontsize=TEXT - 1, frameon=False)
+    FIGURE.parent.mkdir(exist_ok=True)
+    figure.savefig(FIGURE, dpi=120)
