@@ -10,6 +10,7 @@ r"""Newton's method on the coefficients, for many functions at once: $J(c)\,\del
 
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,9 @@ LEADS = 16
 
 FEW = 200
 """Up to this many functions, compiling takes longer than computing."""
+
+SOLVED = ("coefficients", "converged", "change", "norms")
+"""What solutions have of every function."""
 
 MEMORY = 1 << 30
 """Bytes for matrices, directions and values, about: it bounds how many functions are solved at a time."""
@@ -80,6 +84,7 @@ def newton(
     steps: int = STEPS,
     shared: bool = False,
     direct: bool = False,
+    led: Bool[np.ndarray, " functions"] | None = None,
 ) -> Solved:
     """The solutions of the tested equations for a batch of inputs. To be called in double precision.
 
@@ -93,8 +98,11 @@ def newton(
     - `steps`: the most Newton steps.
     - `shared`: whether all functions have one Jacobian, so that the averaged one is theirs (`slope_variation`).
     - `direct`: whether to factorise the matrix of every function, however large it is.
+    - `led`: for which functions a continuation is tried where Newton's method fails: it takes ten times as long. By
+        default for all.
     """
     total = len(start)
+    led = np.ones(total, bool) if led is None else led
     batch = _batch(discretisation, nodes, total, direct=direct)
     parts: list[Solved] = []
     preconditioner = None
@@ -104,19 +112,10 @@ def newton(
         rows = np.minimum(np.arange(first, first + batch), total - 1)
         functions = {name: f[rows] for name, f in inputs.items()}
         solver = _Solver(discretisation, nodes, functions, preconditioner, step, shared=shared, direct=direct)
-        solved = solver.solve(start[rows], tolerance, steps)
+        solved = solver.solve(start[rows], tolerance, steps, led[rows])
         preconditioner = solver.preconditioner
-        keep = min(batch, total - first)
-        parts.append(
-            Solved(
-                solved.coefficients[:keep],
-                solved.converged[:keep],
-                solved.change[:keep],
-                solved.norms[:keep],
-                solved.method,
-            )
-        )
-    joined = [np.concatenate([getattr(p, n) for p in parts]) for n in ("coefficients", "converged", "change", "norms")]
+        parts.append(rows_of(solved, np.arange(min(batch, total - first))))
+    joined = [np.concatenate([getattr(p, n) for p in parts]) for n in SOLVED]
     return Solved(*joined, method=parts[-1].method)
 
 
@@ -161,17 +160,26 @@ class _Solver:
         few = discretisation.size <= DIRECT and not shared
         self.method = "direct" if few or factorised or direct else "iterative"
 
-    def solve(self, start: np.ndarray, tolerance: float, steps: int) -> Solved:
+    def solve(self, start: np.ndarray, tolerance: float, steps: int, led: np.ndarray) -> Solved:
         c, change, norms, converged = self._iterate(jnp.asarray(start), None, tolerance, steps)
         if not np.all(converged) and self.method == "iterative" and self.discretisation.size <= LARGEST_DIRECT:
             self.method = "direct"
             again, change, norms, converged = self._iterate(_where(converged, c, start), None, tolerance, steps)
             c = again
-        if not np.all(converged):
-            led, reached = self._lead(_where(converged, c, start), converged, tolerance)
-            c = _where(converged | reached, led, c)
-            c, change, norms, converged = self._iterate(c, None, tolerance, 3)
-        return Solved(np.asarray(c), converged, change, norms, self.method)
+        solved = Solved(np.asarray(c), converged, change, norms, self.method)
+        failed = np.flatnonzero(~converged & led)
+        return with_rows(solved, failed, self._led(start, failed, tolerance)) if len(failed) else solved
+
+    def _led(self, start: np.ndarray, rows: np.ndarray, tolerance: float) -> Solved:
+        """Some functions by continuation; the others are not iterated again at each of its steps."""
+        filled = padded(rows)
+        functions = {name: f[filled] for name, f in self.inputs.items()}
+        solver = copy(self)
+        solver.inputs = functions
+        c, reached = solver._lead(jnp.asarray(start[filled]), tolerance)
+        c, change, norms, converged = solver._iterate(c, None, tolerance, 3)
+        led = Solved(np.asarray(c), converged & reached, change, norms, self.method)
+        return rows_of(led, np.arange(len(rows)))
 
     def _iterate(
         self, c: Array, target: Array | None, tolerance: float, steps: int
@@ -200,22 +208,40 @@ class _Solver:
                 break
         return c, change, norms, change <= ACCEPTABLE * tolerance
 
-    def _lead(self, c: Array, done: np.ndarray, tolerance: float) -> tuple[Array, np.ndarray]:
-        """Continuation of the functions that are not `done`, each with its own step."""
+    def _lead(self, c: Array, tolerance: float) -> tuple[Array, np.ndarray]:
+        """Continuation, each function with its own step."""
         start = _rows(self.discretisation, self.nodes, self.inputs, c)
-        reached, length = np.where(done, 1.0, 0.0), np.full(len(c), 0.25)
+        reached, length = np.zeros(len(c)), np.full(len(c), 0.25)
         for _ in range(LEADS):
             if np.all((reached >= 1.0) | (length < 1 / 50)):
                 break
             goal = np.minimum(reached + length, 1.0)
-            target = start * jnp.asarray(1 - np.where(done, 1.0, goal))[:, None]
-            target = jnp.where(jnp.asarray(done)[:, None], 0.0, target)
+            target = start * jnp.asarray(1 - goal)[:, None]
             tried, change, _, _ = self._iterate(c, target, max(tolerance, 1e-4), 6)
             success = change < 1e-3
             c = _where(success, tried, c)
             reached = np.where(success, goal, reached)
             length = np.where(success, 2 * length, length / 2)
         return c, reached >= 1.0
+
+
+def with_rows(solved: Solved, rows: np.ndarray, others: Solved) -> Solved:
+    """Solutions, some of them replaced."""
+    arrays = {name: getattr(solved, name).copy() for name in SOLVED}
+    for name in SOLVED:
+        arrays[name][rows] = getattr(others, name)
+    return Solved(**arrays, method=others.method)
+
+
+def rows_of(solved: Solved, rows: np.ndarray) -> Solved:
+    """The solutions of some functions."""
+    return Solved(**{name: getattr(solved, name)[rows] for name in SOLVED}, method=solved.method)
+
+
+def padded(rows: np.ndarray) -> np.ndarray:
+    """The last of some rows repeated up to a power of two, so that one compiled program serves many numbers."""
+    count = 1 << max(len(rows) - 1, 0).bit_length()
+    return rows[np.minimum(np.arange(count), len(rows) - 1)]
 
 
 def _where(chosen: np.ndarray, first: Any, second: Any) -> Array:

@@ -21,9 +21,9 @@ from .._text import show_duration
 from ..calculus.kinks import BLURRED
 from ..discretise.bandwidth import Bandwidth
 from ..discretise.level import Level, coefficient_norms, distance
-from ..discretise.newton import Solved
+from ..discretise.newton import Solved, rows_of
 from ..functions import Functions
-from .ladder import GROWTH, Ladder, is_checked, resized, rows_of
+from .ladder import GROWTH, Ladder, is_checked, resized
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,8 @@ def climb(
         began = time.perf_counter()
         own = dict(inputs) if len(active) == total else {name: f[active] for name, f in inputs.items()}
         guess = ladder.moved(best.discretisation, discretisation, best.solved.coefficients)
-        here, agreed = ladder.solve(discretisation, needs, own, guess, rtol, far[active])
+        # What no continuation has reached on one level, none reaches on the next.
+        here, agreed = ladder.solve(discretisation, needs, own, guess, rtol, far[active], failures[active] == 0)
         believed[active] &= agreed
         if not is_checked(discretisation):
             here = replace(here, solved=replace(here.solved, converged=here.solved.converged & believed[active]))

@@ -16,6 +16,7 @@ from .._precision import double_precision, in_precision_of, to_double
 from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
 from ..discretise.discretisation import Discretisation
+from ..discretise.newton import padded
 from ..functions import Functions
 from ..nn.model import OperatorNetwork
 from .calibrate import (
@@ -31,7 +32,7 @@ from .calibrate import (
 from .error_labels import functions_in_words
 from .estimate import LARGEST, LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
 from .input_range import Compared, compare, score_of
-from .ladder import GROWTH, STRICT, THIRTY_FOLD, Ladder, no_branch, padded, resized
+from .ladder import GROWTH, STRICT, THIRTY_FOLD, Ladder, no_branch, resized
 from .nodes import rounded
 from .points import AnyEvaluator, make_evaluator
 

@@ -12,7 +12,7 @@ from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, resolving_nodes
 from ..discretise.discretisation import Discretisation, Ranks, apply_along
 from ..discretise.level import Level, increment_sizes
-from ..discretise.newton import LARGEST_DIRECT, Solved, newton
+from ..discretise.newton import LARGEST_DIRECT, Solved, newton, padded, rows_of, with_rows
 from ..discretise.preconditioner import Preconditioner, is_solvable, make_preconditioner
 from ..discretise.test_functions import is_square, make_tests
 from ..functions import Functions
@@ -48,9 +48,6 @@ SINGLE = 3e-4
 MANY = 4
 """From so many functions on, the averaged Jacobian preconditions the robust solver; fewer are factorised one by
 one."""
-
-SOLVED = ("coefficients", "converged", "change", "norms")
-"""What solutions have of every function."""
 
 KEPT = 12
 """How many compiled solvers a ladder keeps."""
@@ -115,6 +112,7 @@ class Ladder:
         guess: Float64[np.ndarray, "functions fields *_"],
         rtol: float,
         far: Bool[np.ndarray, " functions"],
+        led: Bool[np.ndarray, " functions"],
     ) -> tuple[Level, Bool[np.ndarray, " functions"]]:
         """The solutions of one level: by its compiled solver, and where that fails by the robust one.
 
@@ -122,7 +120,7 @@ class Ladder:
         may call an answer converged that is far from any solution, level by level the same one. So for those that are
         `far` it is measured how much larger errors are than what iterations see, and what these leave counts so much
         more. Where that is a lot, functions are solved with their own matrices as well, as long as these are not too
-        large.
+        large. Those that are `led` get a continuation where all of that fails.
 
         **Returns:** the level, and which functions can be believed: those that are not far, those whose iterations can
         be judged, and those that both solvers agree on.
@@ -135,11 +133,11 @@ class Ladder:
         if solver is not None:
             solved = solver(inputs, guess, ITERATIONS * rtol)
         tolerance = max(NEWTON * rtol, 1e-11)
-        rest = np.flatnonzero(~solved.converged)
+        checked = is_checked(discretisation)
+        rest = np.flatnonzero(~solved.converged & ~(far & checked))
         if len(rest):
-            shared = square and len(rest) >= MANY
-            again = _newton_of(discretisation, nodes, inputs, guess, rest, tolerance=tolerance, shared=shared)
-            solved = _with_rows(solved, rest, again)
+            options = {"tolerance": tolerance, "shared": square and len(rest) >= MANY, "led": led}
+            solved = with_rows(solved, rest, _newton_of(discretisation, nodes, inputs, guess, rest, **options))
         level, agreed = Level(discretisation, nodes, solved), np.ones(count, bool)
         rest = np.flatnonzero(far)
         if len(rest) and solver is not None:
@@ -149,11 +147,12 @@ class Ladder:
             solved.change[rest] = np.where(np.isfinite(found), np.maximum(found, 1.0) * solved.change[rest], np.inf)
             agreed[rest] = solved.converged[rest] & np.isfinite(found)
             rest = rest[~agreed[rest] | (found > AMPLIFIED)]
-        if len(rest) and is_checked(discretisation):
+        if len(rest) and checked:
             known = solved.converged.reshape(-1, *(1,) * (guess.ndim - 1))
             start = np.where(known, solved.coefficients, guess)
-            own = _newton_of(discretisation, nodes, inputs, start, rest, tolerance=tolerance, direct=True)
-            level = Level(discretisation, nodes, _with_rows(solved, rest, own))
+            options = {"tolerance": tolerance, "direct": True, "led": led}
+            own = _newton_of(discretisation, nodes, inputs, start, rest, **options)
+            level = Level(discretisation, nodes, with_rows(solved, rest, own))
             moved = increment_sizes(level, inputs, level.solved.coefficients - start)
             agreed[rest] = (solved.converged & (moved <= AGREED * rtol * level.solved.norms))[rest]
         return level, agreed
@@ -178,7 +177,7 @@ class Ladder:
             solved = Solved(start, nothing > 0, nothing + np.inf, nothing, "none")
         if len(rest):
             own = _newton_of(discretisation, nodes, inputs, start, rest, tolerance=math.inf, steps=1, direct=True)
-            solved = _with_rows(solved, rest, own)
+            solved = with_rows(solved, rest, own)
         moved = increment_sizes(Level(discretisation, nodes, solved), inputs, solved.coefficients - start)
         return solved.coefficients, np.where(solved.converged, moved / np.maximum(solved.norms, 1e-300), np.inf)
 
@@ -233,28 +232,12 @@ def _newton_of(
     inputs: Mapping[str, Functions],
     start: Float64[np.ndarray, "functions fields *_"],
     rows: np.ndarray,
+    led: Bool[np.ndarray, " functions"] | None = None,
     **options: Any,
 ) -> Solved:
     """The robust solver's answers for some of the functions."""
     filled = padded(rows)
     functions = {name: f[filled] for name, f in inputs.items()}
-    return rows_of(newton(discretisation, nodes, functions, start[filled], **options), np.arange(len(rows)))
-
-
-def _with_rows(solved: Solved, rows: np.ndarray, others: Solved) -> Solved:
-    """Solutions, some of them replaced."""
-    arrays = {name: getattr(solved, name).copy() for name in SOLVED}
-    for name in SOLVED:
-        arrays[name][rows] = getattr(others, name)
-    return Solved(**arrays, method=others.method)
-
-
-def rows_of(solved: Solved, rows: np.ndarray) -> Solved:
-    """The solutions of some functions."""
-    return Solved(**{name: getattr(solved, name)[rows] for name in SOLVED}, method=solved.method)
-
-
-def padded(rows: np.ndarray) -> np.ndarray:
-    """The last of some rows repeated up to a power of two, so that one compiled program serves many numbers."""
-    count = 1 << max(len(rows) - 1, 0).bit_length()
-    return rows[np.minimum(np.arange(count), len(rows) - 1)]
+    chosen = None if led is None else led[filled]
+    solved = newton(discretisation, nodes, functions, start[filled], led=chosen, **options)
+    return rows_of(solved, np.arange(len(rows)))
