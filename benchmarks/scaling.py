@@ -14,7 +14,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -195,6 +195,13 @@ def measure_training(cell: Size) -> Mapping[str, Any]:
     return train_whole(cell.problem, compressed(recipe_of(cell), steps_of(cell.problem, cell.model)))
 
 
+def price(cells: Sequence[Size]) -> list[float]:
+    """The seconds of trainings; those that will not be run take none."""
+    measured = {name: outcome.result["seconds"] for name, outcome in STUDY.finished().items()}
+    times = [measured.get(cell.id, 0.0) * steps_of(cell.problem, cell.model) for cell in cells]
+    return [seconds if seconds <= FEASIBLE else 0.0 for seconds in times]
+
+
 STUDY = Study("scaling", cells(), measure, __file__, predict, limit=150.0)
 ERRORS = Study(
     "scaling_error",
@@ -205,6 +212,7 @@ ERRORS = Study(
     ("--train",),
     limit=2 * FEASIBLE,
     settings=lambda cell: {"steps": steps_of(cell.problem, cell.model)},
+    price=price,
 )
 
 

@@ -85,6 +85,7 @@ class Study(Generic[C]):
     - `limit`: seconds after which a cell has failed.
     - `settings`: what a cell depends on beside its own settings; an outcome with other ones doesn't count.
     - `prepare`: makes what has to be there before some cells run, for which they should not pay.
+    - `price`: about how long cells take: the cheapest are run first, so that a study that is stopped has many.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Study(Generic[C]):
     limit: float = 300.0
     settings: Callable[[C], Mapping[str, Any]] = lambda _cell: {}
     prepare: Callable[[Sequence[C]], None] = lambda _cells: None
+    price: Callable[[Sequence[C]], Sequence[float]] | None = None
 
     def finished(self) -> dict[str, Outcome]:
         """The outcomes of this study's cells that are stored, in the order of the cells."""
@@ -118,7 +120,10 @@ class Study(Generic[C]):
         if not matching:
             values = sorted({str(value) for cell in self.cells for value in asdict(cell).values()})
             raise SystemExit(f"no cell of {self.name} has {' and '.join(only)}; settings are {', '.join(values)}")
-        return [c for c in matching if c.id not in finished or (retry and finished[c.id].status == "failed")]
+        todo = [c for c in matching if c.id not in finished or (retry and finished[c.id].status == "failed")]
+        if self.price is None:
+            return todo
+        return [cell for _, _, cell in sorted(zip(self.price(todo), range(len(todo)), todo, strict=True))]
 
     def run(self, cells: Sequence[C], budget: float | None = None, quiet: bool = False) -> int:
         """Run cells until the budget is spent; how many were done."""

@@ -104,6 +104,8 @@ def test_a_study_measures_predicts_fails_and_goes_on(squares, capsys):
     assert squares.choose([]) == []
     assert [cell.id for cell in squares.choose([], retry=True)] == ["crash-1", "slow-1"]
     assert [cell.id for cell in squares.choose(["fine", "3"], again=True)] == ["fine-3"]
+    cheapest = replace(squares, price=lambda cells: [-cell.n for cell in cells])
+    assert [cell.n for cell in cheapest.choose(["fine"], again=True)] == [100, 3, 2]
     assert "fine-2: measured, square 4" in capsys.readouterr().out
     stored = json.loads((Path(squares.script).parent / "results" / "squares" / "fine-2.json").read_text())
     assert stored["cell"] == {"kind": "fine", "n": 2}

@@ -227,6 +227,21 @@ def test_a_function_that_newtons_method_fails_for_is_given_up_after_two_levels(m
     assert "1 reached, 1 given up" in caplog.text
 
 
+def test_a_calibration_whose_first_functions_cannot_be_solved_ends_with_them(monkeypatch):
+    real, tried = Ladder.solve, []
+
+    def fail(self, discretisation, needs, inputs, guess, rtol, far, led):
+        level, agreed = real(self, discretisation, needs, inputs, guess, rtol, far, led)
+        tried.append(len(guess))
+        level.solved.converged[:] = False
+        return level, agreed
+
+    monkeypatch.setattr(Ladder, "solve", fail)
+    with pytest.raises(calibrate.NotCalibrated, match="only 0 of 8 functions could be solved"):
+        make(Burgers(), {"t": 5, "x": 9}).calibrate(20)
+    assert tried == [calibrate.FIRST] * climb.FAILURES
+
+
 def test_where_the_network_has_no_answer_solutions_start_from_the_lift(monkeypatch):
     operator, real = make(Burgers(), {"t": 5, "x": 9}), solving.network_coefficients
     inputs = Burgers().sample(KEY, 2)
