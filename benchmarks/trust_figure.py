@@ -12,6 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 COLOURS = {"in": "#1f77b4", "x2": "#ff7f0e", "x3": "#d62728", "rough": "#2ca02c"}
+FARTHEST = 1e3
+"""Beyond this error, in units of the solution, it does not matter how wrong an answer is: dots lie on the edge."""
 NAMES = {"in": "as trained", "x2": "twice as large", "x3": "three times", "rough": "half the length scale"}
 
 
@@ -31,7 +33,7 @@ def draw(measured: Mapping[str, Mapping[str, Any]], path: Path) -> None:
             for value in result[kind][key]
             if value and np.isfinite(value)
         ]
-        low, high = 0.6 * min(every), 1.7 * max(every)
+        low, high = 0.6 * min(every), 1.7 * min(max(every), FARTHEST / 2)
         # Whole decades, or labels between them would lie on each other.
         low, high = 10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high))
         panel.plot([low, high], [low, high], color="black", linewidth=0.8)
@@ -40,9 +42,8 @@ def draw(measured: Mapping[str, Mapping[str, Any]], path: Path) -> None:
         )
         for kind, label in NAMES.items():
             if kind in result:
-                panel.plot(
-                    result[kind]["truth"], result[kind]["estimate"], ".", markersize=4, color=COLOURS[kind], label=label
-                )
+                shown = (np.minimum(np.asarray(result[kind][key], float), high) for key in ("truth", "estimate"))
+                panel.plot(*shown, ".", markersize=4, color=COLOURS[kind], label=label)
         panel.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=name)
         panel.set_aspect("equal")
         panel.title.set_fontsize(10)

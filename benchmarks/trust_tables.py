@@ -91,8 +91,12 @@ def _ratios(measured: Measured, key: str) -> list[float]:
     return [costs[key] / costs["predict"] for costs in _all_costs(measured)]
 
 
+def _two_digits(value: float) -> str:
+    return f"{float(f'{value:.2g}'):g}"
+
+
 def _span(values: Sequence[float]) -> str:
-    low, high = (f"{value:.2g}" for value in (min(values), max(values)))
+    low, high = (_two_digits(value) for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 
@@ -114,7 +118,7 @@ def estimates(measured: Measured) -> str:
 def _coverage(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "–"
-    loose = "–" if row["looseness"] is None else f"{row['looseness']:.2g}"
+    loose = "–" if row["looseness"] is None else _two_digits(row["looseness"])
     unknown, refused = row.get("unknown", 0.0), row.get("refused", 0)
     more = (f", {100 * unknown:.0f}% unknown" if unknown else "") + (f", {refused} refused" if refused else "")
     return f"{row['coverage_95']:.2f} ({loose}; {100 * row['inside']:.0f}%{more})"
@@ -140,7 +144,7 @@ def costs(measured: Measured) -> str:
     rows: list[list[str]] = []
     for name, result in measured.items():
         found = result["in"]["costs"]
-        shown = {key: f"{found[key] / found['predict']:.2g}" if found.get(key) is not None else "–" for key in COSTS}
+        shown = {k: _two_digits(found[k] / found["predict"]) if found.get(k) is not None else "–" for k in COSTS}
         shown["solve_at_ten_times_the_error"] += f" ({100 * found['accepted_at_ten_times_the_error']:.0f}%)"
         rows.append([name, f"{found['predict']:.2g} ms", *shown.values()])
     return tables.markdown(["problem", "predict", *COSTS.values()], rows)
