@@ -60,6 +60,6 @@ def percent(value: float) -> str:
     """A relative error for readers: two digits, in per cent; tiny ones as powers of ten."""
     if not value < float("inf"):
         return "unknown"
-    if value >= 1:
+    if value >= 0.995:
         return f"{100 * value:.0f}%"
     return f"{100 * value:.2g}%" if value >= 1e-7 else f"{value:.0e}"

@@ -28,7 +28,8 @@ from .nodes import rounded
 from .projection import project
 
 FUNCTIONS, FEWEST, FIRST = 50, 20, 8
-"""How many functions are solved, how many of them have to be, and after how many that can't be the rest is not tried."""
+"""How many functions are solved, how many of them have to be, and how many are tried first: if none of these can be,
+that is it."""
 
 SEED = 7_000_003
 """The key of all inputs: training and test sets have other ones."""

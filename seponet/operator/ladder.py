@@ -12,7 +12,7 @@ from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, resolving_nodes
 from ..discretise.discretisation import Discretisation, Ranks, apply_along
 from ..discretise.level import Level, increment_sizes
-from ..discretise.newton import LARGEST_DIRECT, Solved, newton, padded, rows_of, with_rows
+from ..discretise.newton import DIRECT, LARGEST_DIRECT, Solved, newton, padded, rows_of, with_rows
 from ..discretise.preconditioner import Preconditioner, is_solvable, make_preconditioner
 from ..discretise.test_functions import is_square, make_tests
 from ..functions import Functions
@@ -120,7 +120,7 @@ class Ladder:
         may call an answer converged that is far from any solution, level by level the same one. So for those that are
         `far` it is measured how much larger errors are than what iterations see, and what these leave counts so much
         more. Where that is a lot, functions are solved with their own matrices as well, as long as these are not too
-        large. Those that are `led` get a continuation where all of that fails.
+        large. Those that are `led` get a continuation where all of that fails, in bases in which it takes no minutes.
 
         **Returns:** the level, and which functions can be believed: those that are not far, those whose iterations can
         be judged, and those that both solvers agree on.
@@ -134,6 +134,7 @@ class Ladder:
             solved = solver(inputs, guess, ITERATIONS * rtol)
         tolerance = max(NEWTON * rtol, 1e-11)
         checked = is_checked(discretisation)
+        led = led & (discretisation.size <= DIRECT)
         rest = np.flatnonzero(~solved.converged & ~(far & checked))
         if len(rest):
             options = {"tolerance": tolerance, "shared": square and len(rest) >= MANY, "led": led}
