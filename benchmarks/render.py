@@ -230,14 +230,20 @@ def _percent(fraction: float) -> str:
     return f"{100 * fraction:.2g}%"
 
 
+def write() -> None:
+    """All documents, from what is stored."""
+    for path, text in rendered().items():
+        path.write_text(text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="fail if a document is not what the results say")
     arguments = parser.parse_args()
+    if not arguments.check:
+        write()
     for path, text in rendered().items():
-        if not arguments.check:
-            path.write_text(text)
-        elif text != path.read_text():
+        if text != path.read_text():
             sys.exit(f"{path.name} is not what benchmarks/results say; run benchmarks/render.py")
 
 

@@ -314,13 +314,15 @@ def _fastest(action: Callable[[], Any], repeats: int = 3) -> float:
 
 
 def render() -> None:
-    """`tables/trust.md`, `docs/trust.png`, and the numbers in `docs/trust.md`, from what is stored."""
+    """`tables/trust.md`, `docs/trust.png`, and the numbers of the documents, from what is stored."""
     outcomes = {outcome.cell["problem"]: outcome for outcome in STUDY.finished().values()}
     measured = {name: outcome.result for name, outcome in outcomes.items() if outcome.measured}
     if measured:
+        import render as documents
         from trust_figure import draw
         from trust_tables import write
 
+        documents.write()
         write(measured, {n: o.result["reason"] for n, o in outcomes.items() if o.status == "failed"})
         draw(measured, FIGURE)
 
