@@ -1,5 +1,6 @@
 """Estimates and corrections for all kinds of problems: transport, dispersion, waves, shapes, numbers, translations."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 import zoo
 
 from seponet import Domain, Operator, Periodic, Problem, Value, maps
+from seponet._precision import double_precision, to_double
 from seponet.discretise.discretisation import Discretisation
+from seponet.discretise.level import Level
 from seponet.functions import Functions, Scalar, SpectralField
 from seponet.operator import calibrate, climb, solving
 from seponet.operator.calibrate import reliable_level
@@ -225,6 +228,60 @@ def test_a_function_that_newtons_method_fails_for_is_given_up_after_two_levels(m
     assert np.isinf(solved.errors[1])
     assert "2 functions corrected with t 8, x 15 basis functions" in caplog.text
     assert "1 reached, 1 given up" in caplog.text
+
+
+def test_loose_tolerances_are_reached_below_the_basis_and_hold():
+    """A correction to 10% needs no basis that is good for 0.1%; what it begins on is confirmed like any other level."""
+    operator, rtol = make(Burgers(), {"t": 12, "x": 33}), 0.1
+    estimator, ladder = operator._estimator, operator._estimator.ladder
+    inputs = operator.read_inputs(Burgers().sample(KEY, 6))[0]
+    with double_precision():
+        functions = to_double(dict(inputs))
+        start = estimator.start(functions, calibrate.network_coefficients(operator.model, inputs))
+        needs = estimator.needs(functions, np.zeros(6, bool), 1e-3)
+        loose = climb.climb(ladder, needs, functions, start, rtol, first=-2)
+        exact = climb.climb(ladder, needs, functions, start, 1e-4)
+        fine = ladder.discretisation(3)
+        assert fine is not None
+        (ours, _), (theirs, norms) = (in_basis(ladder, fine, climbed) for climbed in (loose, exact))
+    assert np.all(loose.errors <= rtol)
+    assert np.all(exact.errors <= 1e-4)
+    assert any(level.discretisation.size < ladder.base.size for _, level in loose.parts)
+    assert np.all(np.linalg.norm((ours - theirs).reshape(6, -1), axis=1) <= (loose.errors + 1e-4) * norms)
+
+
+def in_basis(ladder: Ladder, basis: Discretisation, climbed: climb.Climbed) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of all functions in one basis, and the norms of the solutions."""
+    count = len(climbed.errors)
+    coefficients, norms = np.zeros((count, *basis.coefficient_shape())), np.zeros(count)
+    for rows, level in climbed.parts:
+        coefficients[rows] = ladder.moved(level.discretisation, basis, level.solved.coefficients)
+        norms[rows] = level.solved.norms
+    return coefficients, norms
+
+
+def test_how_far_below_the_basis_a_tolerance_lets_corrections_begin():
+    ladder = make(Burgers(), {"t": 12, "x": 33})._estimator.ladder
+    assert [ladder.lowest(ratio) for ratio in (0.0, 0.5, 2.0, 2.3, 6.0, 1e3)] == [0, 0, 0, -1, -2, -2]
+    small = make(Burgers(), {"t": 5, "x": 9})._estimator.ladder
+    assert small.lowest(1e3) == -1  # two thirds of that again would be three functions along t
+
+
+def test_what_levels_below_the_basis_do_not_have_is_kept_of_the_answer():
+    ladder = make(Burgers(), {"t": 12, "x": 33})._estimator.ladder
+    below = ladder.discretisation(-1)
+    assert below is not None
+    start = np.random.default_rng(0).standard_normal((2, *ladder.base.coefficient_shape()))
+    with double_precision():
+        given = climb._given(ladder, start)
+        guess = ladder.moved(ladder.base, below, start)
+        here = Level(below, (), given.solved)
+        solved = replace(given.solved, coefficients=guess + 1.0)
+        best = climb._refined(ladder, given, here, solved, guess).solved.coefficients
+        seen = ladder.moved(ladder.base, below, best)
+    np.testing.assert_allclose(seen, guess + 1.0, atol=1e-12)
+    beyond = [c - ladder.moved(below, ladder.base, ladder.moved(ladder.base, below, c)) for c in (start, best)]
+    np.testing.assert_allclose(beyond[1], beyond[0], atol=1e-12)
 
 
 def test_a_calibration_whose_first_functions_cannot_be_solved_ends_with_them(monkeypatch):

@@ -65,6 +65,7 @@ def climb(
     start: Float64[np.ndarray, "functions fields *_"],
     rtol: float,
     far: Bool[np.ndarray, " functions"] | None = None,
+    first: int = 0,
 ) -> Climbed:
     """Each function corrected until its announced error is below a tolerance, or as far as the ladder goes. To be
     called in double precision.
@@ -76,30 +77,33 @@ def climb(
     - `start`: coefficients in the basis of the ladder.
     - `far`: which functions are unlike those that the ladder was made with. Iterations on them are checked; where they
         were wrong on a level that can be checked, they are not believed on one that can't.
+    - `first`: the level to begin on; those below the ladder's basis are negative (`Ladder.lowest`).
     """
     total = len(start)
     far = np.zeros(total, bool) if far is None else far
     believed = np.ones(total, bool)
     errors, differences = np.full(total, np.inf), np.full(total, np.inf)
     steps, failures, seconds = np.zeros(total, int), np.zeros(total, int), np.zeros(total)
-    first = time.perf_counter()
+    started = time.perf_counter()
     parts: list[tuple[np.ndarray, Level]] = []
     active, below, best = np.arange(total), None, _given(ladder, start)
-    for level in range(LEVELS):
+    for level in range(first, LEVELS):
         discretisation = ladder.discretisation(level)
         if discretisation is None or not len(active):
             break
         began = time.perf_counter()
         own = dict(inputs) if len(active) == total else {name: f[active] for name, f in inputs.items()}
         guess = ladder.moved(best.discretisation, discretisation, best.solved.coefficients)
-        # What no continuation has reached on one level, none reaches on the next.
-        here, agreed = ladder.solve(discretisation, needs, own, guess, rtol, far[active], failures[active] == 0)
+        # What no continuation has reached on one level, none reaches on the next; below the basis none is tried.
+        led = (failures[active] == 0) & (level >= 0)
+        here, agreed = ladder.solve(discretisation, needs, own, guess, rtol, far[active], led)
         believed[active] &= agreed
         if not is_checked(discretisation):
             here = replace(here, solved=replace(here.solved, converged=here.solved.converged & believed[active]))
         reached = np.zeros(len(active), bool)
         if below is not None:
-            apart = np.where(here.solved.converged & below.solved.converged, _apart(below, here, guess, own), np.inf)
+            both = here.solved.converged & below.solved.converged
+            apart = np.where(both, _apart(ladder, below, here, own), np.inf)
             rates = np.fmax(_ratio(apart, differences[active]), _tails(ladder, level, below, here))
             left = np.where(here.solved.converged, here.solved.change, np.inf)
             left = left + (BLURRED if discretisation.smoothed else 0.0)
@@ -111,14 +115,15 @@ def climb(
         # A basis that is too coarse may have no solution where the next one has, which starts from the same guess.
         known = here.solved.converged.reshape(-1, *(1,) * (guess.ndim - 1))
         kept = replace(here.solved, coefficients=np.where(known, here.solved.coefficients, guess))
-        failures[active] = np.where(here.solved.converged, 0, failures[active] + 1)
+        failures[active] = np.where(here.solved.converged | (level < 0), 0, failures[active] + 1)
         hopeless = ~reached & (failures[active] >= FAILURES)
         errors[active[hopeless]] = np.inf
         parts.append((active[hopeless], part(replace(here, solved=kept), hopeless)))
-        if time.perf_counter() - first > PATIENCE:
+        if time.perf_counter() - started > PATIENCE:
             _tell(here, reached, hopeless, time.perf_counter() - began)
         rest = ~reached & ~hopeless
-        below, best = part(here, rest), part(replace(here, solved=kept), rest)
+        best = _refined(ladder, best, here, kept, guess) if level < 0 else replace(here, solved=kept)
+        below, best = part(here, rest), part(best, rest)
         active = active[rest]
     if len(active):
         parts.append((active, best))
@@ -150,18 +155,24 @@ def distances_from(
     moved = np.full(len(start), np.inf)
     for rows, level in climbed.parts:
         own = {name: f[rows] for name, f in inputs.items()}
-        guess = ladder.moved(ladder.base, level.discretisation, start[rows])
-        moved[rows] = np.where(level.solved.converged, _apart(_given(ladder, start[rows]), level, guess, own), np.inf)
+        moved[rows] = np.where(level.solved.converged, _apart(ladder, _given(ladder, start[rows]), level, own), np.inf)
     return moved
 
 
-def _apart(below: Level, here: Level, across: np.ndarray, inputs: Mapping[str, Functions]) -> np.ndarray:
-    """The distances of two levels, relative to the finer one; `across` are the coefficients of the coarser one in the
-    basis of the finer."""
-    if not len(across):
+def _refined(ladder: Ladder, best: Level, here: Level, solved: Solved, guess: np.ndarray) -> Level:
+    """Coefficients in the ladder's basis after a correction on a level below it: what that level does not have is
+    kept, which a network knows better than nothing."""
+    gained = ladder.moved(here.discretisation, ladder.base, solved.coefficients - guess)
+    return replace(best, solved=replace(solved, coefficients=best.solved.coefficients + gained))
+
+
+def _apart(ladder: Ladder, below: Level, here: Level, inputs: Mapping[str, Functions]) -> np.ndarray:
+    """The distances of two levels, relative to the finer one."""
+    if not len(here.solved.coefficients):
         return np.zeros(0)
     if here.discretisation.smoothed or here.discretisation.problem.chart is not None:
         return distance(below, here, inputs)
+    across = ladder.moved(below.discretisation, here.discretisation, below.solved.coefficients)
     with np.errstate(all="ignore"):
         return coefficient_norms(across - here.solved.coefficients) / np.maximum(here.solved.norms, 1e-300)
 

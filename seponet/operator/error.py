@@ -148,6 +148,12 @@ class ErrorEstimator:
                 self._ladder = Ladder(base, doubled, self.start(doubled, coefficients), forcing)
         return self._ladder
 
+    @property
+    def typical(self) -> float:
+        """The error of the network's answers to calibrated inputs, which their basis is at least good for; infinite if
+        it is not known."""
+        return math.inf if self.calibration is None else float(np.median(np.asarray(self.calibration.truths)))
+
     def start(self, inputs: Inputs, coefficients: Array) -> Float64[np.ndarray, "functions fields *_"]:
         """The network's answer in the basis that corrections start in. To be called in double precision."""
         base = self.base

@@ -22,6 +22,10 @@ from .level_solver import LevelSolver
 GROWTH = 1.5
 """How many times as many functions a level has along every axis as the one before it."""
 
+BELOW, FASTEST, FEWEST = 2, 2.25, 4
+"""Levels below the basis, at most; by how much errors grow from one to the next below it, about (where they grow by
+more, the next level is needed as well); and the fewest functions along an axis."""
+
 LARGEST, MOST_ALONG = 30_000, 192
 """Coefficients of one function, and functions along one axis, at most."""
 
@@ -90,6 +94,17 @@ class Ladder:
             possible = not level or (larger and scaled.size <= self.largest and is_possible(scaled))
             self._levels[level] = scaled if possible else None
         return self._levels[level]
+
+    def lowest(self, ratio: float) -> int:
+        """The level to begin on for a tolerance that is `ratio` times the error that the basis is known to be good
+        for: below the basis if it is a loose one, since every level costs several times as much as the one below."""
+        level = 0
+        while level > -BELOW and ratio >= FASTEST ** (1 - level):
+            lower = self.discretisation(level - 1)
+            if lower is None or min(rank for _, rank in lower.ranks) < FEWEST or not is_checked(lower):
+                break
+            level -= 1
+        return level
 
     def moved(self, coarse: Discretisation, fine: Discretisation, coefficients: np.ndarray) -> np.ndarray:
         """The same functions in another basis, or their projections: `prolong`, with matrices that are kept."""

@@ -26,7 +26,8 @@ from .points import AnyEvaluator
 
 DONE = ("network", "corrected", "larger basis", "not reached")
 """What was done for a function: nothing, as its calibrated error is small enough; Newton's method in the operator's
-basis, confirmed by the next larger one; Newton's method in still larger ones; and all of that in vain."""
+basis, or in smaller ones for loose tolerances, confirmed by the next larger one; Newton's method in still larger ones;
+and all of that in vain."""
 
 DOUBLE = 1e-5
 """Below this tolerance, answers are in float64."""
@@ -123,7 +124,8 @@ def solve_to(
         needs = estimator.needs(functions, accepted.outside[rest], UNSEEN * rtol)
         start = _finite(estimator.start(functions, coefficients[rest]))
         prepared = (time.perf_counter() - began) / len(rest)
-        climbed = climb(ladder, needs, functions, start, rtol, accepted.outside[rest])
+        first = ladder.lowest(rtol / estimator.typical)
+        climbed = climb(ladder, needs, functions, start, rtol, accepted.outside[rest], first)
     reached = climbed.errors <= rtol
     # A correction that is worth less than the network's own answer is left out; if nothing is known of both, it is not.
     better = reached | (climbed.errors <= errors[rest])
