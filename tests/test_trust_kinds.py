@@ -239,7 +239,7 @@ def test_loose_tolerances_are_reached_below_the_basis_and_hold():
         functions = to_double(dict(inputs))
         start = estimator.start(functions, calibrate.network_coefficients(operator.model, inputs))
         needs = estimator.needs(functions, np.zeros(6, bool), 1e-3)
-        loose = climb.climb(ladder, needs, functions, start, rtol, first=-2)
+        loose = climb.climb(ladder, needs, functions, start, rtol, levels=range(-2, 5))
         exact = climb.climb(ladder, needs, functions, start, 1e-4)
         fine = ladder.discretisation(3)
         assert fine is not None

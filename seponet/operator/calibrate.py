@@ -20,7 +20,7 @@ from ..discretise.resolution import resolve
 from ..discretise.tested import TestedResiduals
 from ..functions import Functions
 from ..nn.model import OperatorNetwork
-from .climb import climb, distances_from
+from .climb import LEVELS, climb, distances_from
 from .estimate import Calibration, Ratios, preconditioned_residual
 from .input_range import SAMPLE, input_ranges
 from .ladder import GROWTH, Ladder, is_possible, resized
@@ -133,10 +133,11 @@ def _calibrate_in(
     with double_precision():
         finite = slow[np.isfinite(slow)]
         rtol = TRUTH * float(np.clip(np.median(finite) if len(finite) else 1e-2, 1e-7, 0.1))
-        truths = np.full(functions, np.nan)
+        truths, levels = np.full(functions, np.nan), None
         for rows in (slice(0, FIRST), slice(FIRST, functions)):
             part = {name: f[rows] for name, f in exact_inputs.items()}
-            truths[rows] = _truths(ladder, needs, part, start[rows], rtol)
+            levels = _levels(ladder, needs, part, start[rows]) if levels is None else levels
+            truths[rows] = _truths(ladder, needs, part, start[rows], rtol, levels)
             # If none of the first can be solved, the others would take minutes to say the same.
             if not np.any(np.isfinite(truths)):
                 break
@@ -165,15 +166,30 @@ def _calibrate_in(
     )
 
 
+def _levels(
+    ladder: Ladder,
+    needs: Sequence[Bandwidth],
+    inputs: Mapping[str, Functions],
+    start: Float64[np.ndarray, "functions fields *_"],
+) -> range:
+    """The levels that functions are solved on: those above the basis, which say what it lacks. Where there is none that
+    can be solved on, the basis is compared with the one below it."""
+    above = ladder.discretisation(1)
+    if above is not None and ladder.is_reliable(above, needs, inputs, start):
+        return range(LEVELS)
+    return range(ladder.lowest(math.inf, 1), 1)
+
+
 def _truths(
     ladder: Ladder,
     needs: Sequence[Bandwidth],
     inputs: Mapping[str, Functions],
     start: Float64[np.ndarray, "functions fields *_"],
     rtol: float,
+    levels: range,
 ) -> Float64[np.ndarray, " functions"]:
     """The errors of the network's answers, by solving; NaN where solutions are no better than these."""
-    climbed = climb(ladder, needs, inputs, start, rtol)
+    climbed = climb(ladder, needs, inputs, start, rtol, levels=levels)
     moved = distances_from(ladder, climbed, inputs, start)
     return np.where(climbed.errors <= VAGUE * moved, np.hypot(moved, climbed.errors), np.nan)
 

@@ -95,11 +95,11 @@ class Ladder:
             self._levels[level] = scaled if possible else None
         return self._levels[level]
 
-    def lowest(self, ratio: float) -> int:
+    def lowest(self, ratio: float, below: int = BELOW) -> int:
         """The level to begin on for a tolerance that is `ratio` times the error that the basis is known to be good
-        for: below the basis if it is a loose one, since every level costs several times as much as the one below."""
+        for: at most `below` it if it is a loose one, since every level costs several times as much as the last."""
         level = 0
-        while level > -BELOW and ratio >= FASTEST ** (1 - level):
+        while level > -below and ratio >= FASTEST ** (1 - level):
             lower = self.discretisation(level - 1)
             if lower is None or min(rank for _, rank in lower.ranks) < FEWEST or not is_checked(lower):
                 break
@@ -172,6 +172,21 @@ class Ladder:
             moved = increment_sizes(level, inputs, level.solved.coefficients - start)
             agreed[rest] = (solved.converged & (moved <= AGREED * rtol * level.solved.norms))[rest]
         return level, agreed
+
+    def is_reliable(
+        self,
+        discretisation: Discretisation,
+        needs: Sequence[Bandwidth],
+        inputs: Mapping[str, Functions],
+        coefficients: Float64[np.ndarray, "functions fields *_"],
+    ) -> bool:
+        """Whether most functions can be solved in a basis: with matrices of their own, or since iterations with the
+        averaged Jacobian reach all directions. To be called in double precision."""
+        if is_checked(discretisation) or not is_square(discretisation, make_tests(discretisation)):
+            return True
+        solver = self._solver(discretisation, resolving_nodes(discretisation.ranks, needs), single=False)
+        near = self.moved(self.base, discretisation, coefficients)
+        return bool(np.mean(np.isfinite(solver.amplification(inputs, near))) > 0.5)
 
     def step(
         self,

@@ -17,7 +17,7 @@ from ..discretise.bandwidth import Bandwidth
 from ..discretise.level import Level
 from ..functions import Functions
 from .calibrate import network_coefficients
-from .climb import climb, part
+from .climb import LEVELS, climb, part
 from .error import ErrorEstimator
 from .error_labels import functions_in_words
 from .estimate import of_solution
@@ -124,8 +124,8 @@ def solve_to(
         needs = estimator.needs(functions, accepted.outside[rest], UNSEEN * rtol)
         start = _finite(estimator.start(functions, coefficients[rest]))
         prepared = (time.perf_counter() - began) / len(rest)
-        first = ladder.lowest(rtol / estimator.typical)
-        climbed = climb(ladder, needs, functions, start, rtol, accepted.outside[rest], first)
+        levels = range(ladder.lowest(rtol / estimator.typical), LEVELS)
+        climbed = climb(ladder, needs, functions, start, rtol, accepted.outside[rest], levels)
     reached = climbed.errors <= rtol
     # A correction that is worth less than the network's own answer is left out; if nothing is known of both, it is not.
     better = reached | (climbed.errors <= errors[rest])
