@@ -299,6 +299,25 @@ def test_a_calibration_whose_first_functions_cannot_be_solved_ends_with_them(mon
     assert tried == [calibrate.FIRST] * climb.FAILURES
 
 
+def test_where_no_larger_basis_can_be_solved_in_a_calibration_looks_below(monkeypatch):
+    """The truths are those of larger bases, but for what the basis itself lacks."""
+    operator, solved = make(Burgers(), {"t": 9, "x": 21}), []
+    expected = operator.calibrate(20).calibration
+    real = Ladder.solve
+
+    def solve(self, discretisation, *given):
+        solved.append(discretisation.size)
+        return real(self, discretisation, *given)
+
+    monkeypatch.setattr(Ladder, "is_reliable", lambda *_: False)
+    monkeypatch.setattr(Ladder, "solve", solve)
+    found = operator.calibrate(20).calibration
+    assert found is not None
+    assert expected is not None
+    assert max(solved) == operator.model.size
+    np.testing.assert_allclose(np.sort(found.truths), np.sort(expected.truths), rtol=0.1)
+
+
 def test_where_the_network_has_no_answer_solutions_start_from_the_lift(monkeypatch):
     operator, real = make(Burgers(), {"t": 5, "x": 9}), solving.network_coefficients
     inputs = Burgers().sample(KEY, 2)

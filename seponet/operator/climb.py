@@ -38,8 +38,8 @@ UNKNOWN, SLOWEST = 2.0, 0.9
 """What a difference is multiplied by if no rate is known; and the rate above which differences say nothing."""
 
 COARSE = 2.0
-"""What differences of levels below the basis are multiplied by. For functions that are far they are no answer: of Darcy's
-equation with inputs three times as large, one of 24 claims of 20% was false (`benchmarks/README.md`)."""
+"""What differences of levels below the basis are multiplied by. For functions that are far they are no answer: of 24
+claims of 20% for Darcy's equation with inputs three times as large, one was false (`benchmarks/README.md`)."""
 
 SMALL = 0.05
 """The part of the tolerance below which the rate of differences is that of rounding and iterations; no larger one than
