@@ -124,6 +124,32 @@ def test_derivatives_of_products_are_those_of_closed_forms(decoder):
         assert_close(values, np.einsum("kl,ki,lj->ij", core, waves(x, m), waves(y, n)), (m, n))
 
 
+@pytest.mark.parametrize("sizes", [(2, 5), (5, 2), (2, 3, 6), (6, 3, 2), (3, 7, 3, 2), (4,)])
+def test_axes_may_be_contracted_in_either_direction(sizes):
+    """A sum of derivatives with cores of few functions along the first or the last axis, and its gradient, against one
+    sum over everything."""
+    random, shape = np.random.default_rng(0), (5, 4, 6, 3)[: len(sizes)]
+    core = jnp.asarray(random.standard_normal((3, *sizes)))
+    tables = [jnp.asarray(random.standard_normal((3, r, n))) for r, n in zip(sizes, shape, strict=True)]
+    terms = [(1.0, (0,) * len(sizes)), (-2.0, (1,) * len(sizes)), (0.5, (0,) * (len(sizes) - 1) + (2,))]
+    ranks, points = "abcd"[: len(sizes)], "wxyz"[: len(sizes)]
+    sums = f"f{ranks},{','.join(map(''.join, zip(ranks, points, strict=True)))}->f{points}"
+
+    def expected(core):
+        values = [[t[m] for t, m in zip(tables, orders, strict=True)] for _, orders in terms]
+        return sum(c * jnp.einsum(sums, core, *of_term) for (c, _), of_term in zip(terms, values, strict=True))
+            c * jnp.einsum(sums, core, *(t[m] for t, m in zip(tables, orders, strict=True))) for c, orders in terms
+        )
+
+    decoder = Tucker(sizes)
+    first, last = decoder._flops_from_first(shape, terms), decoder._flops_from_last(shape, terms)
+    assert decoder.flops(shape, terms) == min(first, last)
+    assert (last < first) == (len(sizes) > 1 and sizes[0] < sizes[-1])
+    for of in (lambda f: f(core), lambda f: jax.grad(lambda c: jnp.sum(f(c) ** 3))(core)):
+        found = of(lambda c: decoder.contract(c, tables, terms, grid=True))
+        np.testing.assert_allclose(found, of(expected), rtol=1e-11, atol=1e-9)
+
+
 def test_derivatives_of_functions_of_all_coordinates_are_those_of_closed_forms():
     r"""$\partial_x^m \partial_y^n \sin(a x + b y + c) = a^m b^n \sin(a x + b y + c + (m + n) \pi / 2)$."""
     grid = random_grid(Plate())

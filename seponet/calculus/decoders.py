@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from .decoder import AbstractDecoder, DerivativeSum, Tables
 
 
-def matmul(rows: Float[Array, "n k"], matrix: Float[Array, "k m"]) -> Float[Array, "n m"]:
+def matmul(rows: Float[Array, "*many n k"], matrix: Float[Array, "*many k m"]) -> Float[Array, "*many n m"]:
     """A product in the full precision of its type, on hardware too that would round float32 to TF32: derivatives
     amplify that rounding."""
     return jnp.matmul(rows, matrix, precision=jax.lax.Precision.HIGHEST)
@@ -73,7 +73,8 @@ class CP(AbstractDecoder):
 class Tucker(AbstractDecoder):
     r"""$s = \sum_{k_1..k_d} C_{k_1..k_d} \prod_n \tau_{n k_n}(y_n)$: every product of factors has a coefficient.
 
-    On a grid the axes are contracted one after the other, so the last step costs $N^d r_d$ instead of $N^d r$.
+    On a grid the axes are contracted one after the other, so the last step costs $N^d r_d$ instead of $N^d r$; or from
+    the last to the first, if the first has so few factors that this is cheaper.
 
     **Arguments:**
 
@@ -104,17 +105,34 @@ class Tucker(AbstractDecoder):
             return matmul(coefficients.reshape(-1, math.prod(self.sizes)), basis)
         # Derivatives that share their order along the last axis are summed before the last, most expensive step.
         inner: dict[int, Array] = {}
+        shape = tuple(table.shape[-1] for table in tables)
+        if self._flops_from_last(shape, terms) < self._flops_from_first(shape, terms):
+            for c, (first, *orders) in terms:
+                value = _scale(c, _contract_back(coefficients, _pick(tables[1:], orders)))
+                inner[first] = inner[first] + value if first in inner else value
+            return reduce(add, [_front_axis(value, tables[0][first], 1) for first, value in inner.items()])
         for c, (*orders, last) in terms:
             value = _scale(c, _contract_axes(coefficients, _pick(tables[:-1], orders)))
             inner[last] = inner[last] + value if last in inner else value
         return reduce(add, [_last_axis(value, tables[-1][last]) for last, value in inner.items()])
 
     def flops(self, shape: tuple[int, ...], terms: DerivativeSum) -> int:
-        total = 0
-        for orders in {orders[:-1] for _, orders in terms}:
-            for axis in range(len(orders)):
-                total += 2 * math.prod(shape[: axis + 1]) * math.prod(self.sizes[axis:])
-        return total + 2 * math.prod(shape) * self.sizes[-1] * len({orders[-1] for _, orders in terms})
+        return min(self._flops_from_first(shape, terms), self._flops_from_last(shape, terms))
+
+    def _flops_from_first(self, shape: tuple[int, ...], terms: DerivativeSum) -> int:
+        return _chain_flops(self.sizes, shape, [orders for _, orders in terms])
+
+    def _flops_from_last(self, shape: tuple[int, ...], terms: DerivativeSum) -> int:
+        return _chain_flops(self.sizes[::-1], shape[::-1], [orders[::-1] for _, orders in terms])
+
+
+def _chain_flops(sizes: tuple[int, ...], shape: tuple[int, ...], derivatives: Sequence[tuple[int, ...]]) -> int:
+    """Operations for one function, axis after axis; what shares all orders but the last is contracted once."""
+    total = 0
+    for orders in {orders[:-1] for orders in derivatives}:
+        for axis in range(len(orders)):
+            total += 2 * math.prod(shape[: axis + 1]) * math.prod(sizes[axis:])
+    return total + 2 * math.prod(shape) * sizes[-1] * len({orders[-1] for orders in derivatives})
 
 
 def _has_few_functions(coefficients: Array, tables: Tables, terms: DerivativeSum) -> bool:
@@ -134,6 +152,25 @@ def _contract_axes(core: Array, factors: Sequence[Array]) -> Array:
     for axis, factor in enumerate(factors, start=1):
         core = jnp.moveaxis(jnp.tensordot(core, factor, ((axis,), (0,)), precision="highest"), -1, axis)
     return core
+
+
+def _contract_back(core: Array, factors: Sequence[Array]) -> Array:
+    """`[functions, r_1, .., r_d]` -> `[functions, r_1, n_2, .., n_d]`."""
+    *others, last = factors
+    core = _last_axis(core, last)
+    for axis in range(len(others), 0, -1):
+        core = _front_axis(core, others[axis - 1], axis + 1)
+    return core
+
+
+def _front_axis(core: Array, factor: Array, axis: int) -> Array:
+    """One axis contracted, in its place. As one product of matrices for all that stands before it: an einsum would
+    transpose the result, which takes longer than the product (Burgers, 100 functions on 101 x 101 points: 2.0 against
+    1.0 ms)."""
+    lead, points = core.shape[:axis], core.shape[axis + 1 :]
+    flat = core.reshape(math.prod(lead), factor.shape[0], math.prod(points))
+    rows = jnp.broadcast_to(factor.T[None], (flat.shape[0], *factor.T.shape))
+    return matmul(rows, flat).reshape(*lead, -1, *points)
 
 
 def _last_axis(core: Array, factor: Array) -> Array:

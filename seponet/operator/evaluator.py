@@ -1,5 +1,6 @@
 """An operator on one grid, or at one set of points: what depends on the location alone is computed once."""
 
+import functools
 import gc
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -149,21 +150,25 @@ class CompiledEvaluator:
         Every answer comes this way, so here it is seen to be one: values that are not finite are a `ValueError`.
         """
         function = () if count is None else ("function",)
-        if isinstance(self.where, Points):
-            dims, axes = (*function, "point"), "point"
-        else:
-            dims = (*function, *(name for name, c in self.coordinates.items() if c.ndim))
-            axes = None
-        coords = {name: (axes or name, c) if c.ndim else c for name, c in self.coordinates.items()}
         kept = tuple(name for name, c in self.coordinates.items() if c.ndim)
+        dims = (*function, *(("point",) if isinstance(self.where, Points) else kept))
         problem = self.model.problem
-        coords |= physical_coordinates(problem, inputs, self.where, kept, many=count is not None)
+        coords = self._box_coordinates
+        if problem.chart is not None:
+            physical = physical_coordinates(problem, inputs, self.where, kept, many=count is not None)
+            coords = coords.assign(physical)
         arrays: dict[str, xr.DataArray] = {}
         for symbol, value in zip(self.symbols, values, strict=True):
             check_finite(str(symbol), value)
             value = value if count is not None else value[0]
             arrays[str(symbol)] = xr.DataArray(value.reshape(self._kept(value)), coords, dims, name=str(symbol))
         return xr.Dataset(arrays) if len(arrays) > 1 else next(iter(arrays.values()))
+
+    @functools.cached_property
+    def _box_coordinates(self) -> xr.Coordinates:
+        """Those along the axes, with their indices: making these takes as long as predicting ten functions."""
+        along = "point" if isinstance(self.where, Points) else None
+        return xr.Coordinates({name: (along or name, c) if c.ndim else c for name, c in self.coordinates.items()})
 
     def _kept(self, value: Array | np.ndarray) -> tuple[int, ...]:
         """The shape without the axes whose coordinate was given as one number."""

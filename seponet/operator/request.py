@@ -20,6 +20,10 @@ HIGHEST = 8
 """The highest derivative that is evaluated: each order costs a digit or two."""
 
 
+SMALL = 1 << 26
+"""Bytes that are there without asking."""
+
+
 def check_size(counts: Mapping[str, int], arrays: int = 1) -> None:
     """Refuse a grid whose values would not fit in memory, before anything is computed.
 
@@ -28,8 +32,9 @@ def check_size(counts: Mapping[str, int], arrays: int = 1) -> None:
     - `counts`: the number of points along each axis.
     - `arrays`: how many arrays there will be, of all functions and fields.
     """
-    needed, available = 8 * arrays * math.prod(counts.values()), host_memory()
-    if needed > available:
+    needed = 8 * arrays * math.prod(counts.values())
+    # Asking how much is free takes as long as predicting ten functions.
+    if needed > SMALL and needed > (available := host_memory()):
         grid = " x ".join(f"{name} {count:,}" for name, count in counts.items())
         raise ValueError(
             f"{arrays} field{'s' if arrays > 1 else ''} on the grid {grid} would take {needed / 2**30:,.1f} GiB, and "
