@@ -138,8 +138,6 @@ def test_axes_may_be_contracted_in_either_direction(sizes):
     def expected(core):
         values = [[t[m] for t, m in zip(tables, orders, strict=True)] for _, orders in terms]
         return sum(c * jnp.einsum(sums, core, *of_term) for (c, _), of_term in zip(terms, values, strict=True))
-            c * jnp.einsum(sums, core, *(t[m] for t, m in zip(tables, orders, strict=True))) for c, orders in terms
-        )
 
     decoder = Tucker(sizes)
     first, last = decoder._flops_from_first(shape, terms), decoder._flops_from_last(shape, terms)
