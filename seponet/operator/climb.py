@@ -98,9 +98,10 @@ def climb(
         began = time.perf_counter()
         own = dict(inputs) if len(active) == total else {name: f[active] for name, f in inputs.items()}
         guess = ladder.moved(best.discretisation, discretisation, best.solved.coefficients)
-        # What no continuation has reached on one level, none reaches on the next; below the basis none is tried.
-        led = (failures[active] == 0) & (level >= 0)
-        here, agreed = ladder.solve(discretisation, needs, own, guess, rtol, far[active], led)
+        # What no continuation has reached on one level, none reaches on the next. Below the basis none is tried, and
+        # functions that are far are not checked: there they get a guess, and no answer.
+        led, doubted = (of & (level >= 0) for of in (failures[active] == 0, far[active]))
+        here, agreed = ladder.solve(discretisation, needs, own, guess, rtol, doubted, led)
         believed[active] &= agreed
         if not is_checked(discretisation):
             here = replace(here, solved=replace(here.solved, converged=here.solved.converged & believed[active]))
