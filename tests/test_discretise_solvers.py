@@ -144,6 +144,29 @@ def test_where_iterations_fail_matrices_are_factorised(monkeypatch):
     assert np.all(newton_change(discretisation, nodes, inputs, solved.coefficients) < 1e-7)
 
 
+def test_only_functions_whose_iterations_fail_are_factorised(monkeypatch):
+    """Of three functions with one Jacobian but a start that is a solution for two, iterations leave the third."""
+    fresh(monkeypatch)
+    discretisation, nodes, inputs, start = setting(Sheared(), {"x": 7, "y": 8}, 3)
+    exact = newton(discretisation, nodes, inputs, start)
+    start[:2] = exact.coefficients[:2]
+    monkeypatch.setattr(newton_module, "DIRECT", 1)
+    monkeypatch.setattr("seponet.discretise.newton_step.ITERATIONS", 1)
+    monkeypatch.setattr(preconditioner, "DENSE", 1)
+    factorised, real = [], newton_module.newton_step
+
+    def step(discretisation, nodes, inputs, c, target, preconditioner):
+        if preconditioner is None:
+            factorised.append(len(c))
+        return real(discretisation, nodes, inputs, c, target, preconditioner)
+
+    monkeypatch.setattr(newton_module, "_brief_step", step)
+    solved = newton(discretisation, nodes, inputs, start)
+    assert set(factorised) == {1}
+    assert solved.converged.all()
+    np.testing.assert_allclose(solved.coefficients, exact.coefficients, atol=1e-7 * exact.norms.max())
+
+
 def test_continuation_reaches_what_newtons_method_does_not():
     problem = Duffing()
     discretisation = Discretisation.of(problem, ("t",), {"t": 40})

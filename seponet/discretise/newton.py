@@ -161,25 +161,33 @@ class _Solver:
         self.method = "direct" if few or factorised or direct else "iterative"
 
     def solve(self, start: np.ndarray, tolerance: float, steps: int, led: np.ndarray) -> Solved:
-        c, change, norms, converged = self._iterate(jnp.asarray(start), None, tolerance, steps)
-        if not np.all(converged) and self.method == "iterative" and self.discretisation.size <= LARGEST_DIRECT:
+        solved = self._solve(start, tolerance, steps)
+        failed = np.flatnonzero(~solved.converged)
+        if len(failed) and self.method == "iterative" and self.discretisation.size <= LARGEST_DIRECT:
             self.method = "direct"
-            again, change, norms, converged = self._iterate(_where(converged, c, start), None, tolerance, steps)
-            c = again
-        solved = Solved(np.asarray(c), converged, change, norms, self.method)
-        failed = np.flatnonzero(~converged & led)
-        return with_rows(solved, failed, self._led(start, failed, tolerance)) if len(failed) else solved
+            filled, others = self._of(failed)
+            solved = with_rows(solved, failed, others._solve(start[filled], tolerance, steps))
+        failed = np.flatnonzero(~solved.converged & led)
+        if len(failed):
+            filled, others = self._of(failed)
+            solved = with_rows(solved, failed, others._led(start[filled], tolerance))
+        return solved
 
-    def _led(self, start: np.ndarray, rows: np.ndarray, tolerance: float) -> Solved:
-        """Some functions by continuation; the others are not iterated again at each of its steps."""
-        filled = padded(rows)
-        functions = {name: f[filled] for name, f in self.inputs.items()}
-        solver = copy(self)
-        solver.inputs = functions
-        c, reached = solver._lead(jnp.asarray(start[filled]), tolerance)
-        c, change, norms, converged = solver._iterate(c, None, tolerance, 3)
-        led = Solved(np.asarray(c), converged & reached, change, norms, self.method)
-        return rows_of(led, np.arange(len(rows)))
+    def _of(self, rows: np.ndarray) -> tuple[np.ndarray, "_Solver"]:
+        """Some functions, their number filled up to a power of two, and a solver for them alone."""
+        filled, solver = padded(rows), copy(self)
+        solver.inputs = {name: f[filled] for name, f in self.inputs.items()}
+        return filled, solver
+
+    def _solve(self, start: np.ndarray, tolerance: float, steps: int) -> Solved:
+        c, change, norms, converged = self._iterate(jnp.asarray(start), None, tolerance, steps)
+        return Solved(np.asarray(c), converged, change, norms, self.method)
+
+    def _led(self, start: np.ndarray, tolerance: float) -> Solved:
+        """By continuation."""
+        c, reached = self._lead(jnp.asarray(start), tolerance)
+        c, change, norms, converged = self._iterate(c, None, tolerance, 3)
+        return Solved(np.asarray(c), converged & reached, change, norms, self.method)
 
     def _iterate(
         self, c: Array, target: Array | None, tolerance: float, steps: int
@@ -226,10 +234,10 @@ class _Solver:
 
 
 def with_rows(solved: Solved, rows: np.ndarray, others: Solved) -> Solved:
-    """Solutions, some of them replaced."""
+    """Solutions, some of them replaced by the first of others."""
     arrays = {name: getattr(solved, name).copy() for name in SOLVED}
     for name in SOLVED:
-        arrays[name][rows] = getattr(others, name)
+        arrays[name][rows] = getattr(others, name)[: len(rows)]
     return Solved(**arrays, method=others.method)
 
 
