@@ -1,4 +1,5 @@
-r"""Correction to a tolerance: Newton's method in the basis of an operator, then in larger ones, level by level.
+r"""Correction to a tolerance: Newton's method in the basis of an operator (in smaller ones if the tolerance is loose),
+then in larger ones, level by level.
 
 An answer is accepted on the difference of two levels only. A residual that is small in one basis says nothing about
 what lies outside of it: a front that no function of the basis resolves leaves hardly a trace in it.

@@ -1,4 +1,4 @@
-"""Nested discretisations above the basis of an operator, and the solvers of their levels."""
+"""Nested discretisations, the basis of an operator among them, and the solvers of their levels."""
 
 import math
 from collections.abc import Mapping, Sequence

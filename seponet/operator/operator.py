@@ -202,9 +202,9 @@ class Operator:
         """The solution to a tolerance: the network's where that is enough, corrected where it is not.
 
         The network's answer is accepted on its calibrated error alone, and for an input outside of what was calibrated
-        only with a wide margin. The others are corrected by Newton's method in the operator's basis and then in larger
-        ones, and accepted on the difference of two of these. What is not reached is said: by the error, the attribute
-        `reason` and a warning.
+        only with a wide margin. The others are corrected by Newton's method in the operator's basis (in smaller ones if
+        `rtol` is loose) and then in larger ones, and accepted on the difference of two of these. What is not reached is
+        said: by the error, the attribute `reason` and a warning.
 
         **Arguments:**
 
