@@ -327,7 +327,7 @@ def test_where_the_network_has_no_answer_solutions_start_from_the_lift(monkeypat
     found: Any = operator.solve(inputs, 1e-2, **grid)
     assert found.attrs["reached"] == 2
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    monkeypatch.setattr(climb, "LEVELS", 1)  # no two levels to compare: nothing is known, and nothing is not a number
+    monkeypatch.setattr(solving, "LEVELS", 1)  # no two levels to compare: nothing is known, and nothing is not a number
     lost: Any = operator.solve(inputs, 1e-2, **grid)
     assert list(lost.done.to_numpy()) == ["not reached"] * 2
     assert np.all(np.isfinite(lost))
