@@ -16,7 +16,7 @@ from jax.core import Tracer
 
 from seponet import Operator
 from seponet._program import _split
-from seponet.operator import climb
+from seponet.operator import solving
 from seponet.problems import PROBLEMS
 from seponet.training.abstract_step import AbstractStep
 from seponet.training.config import LossConfig, SamplingConfig, TargetsConfig, TrainConfig
@@ -145,7 +145,7 @@ def test_error_and_solution_lower(name, recorder, monkeypatch):
     """Everything that is compiled on the way: preconditioned residuals, Newton's method, norms."""
     problem = PROBLEMS[name]()
     # Larger bases are the same programs of other shapes.
-    monkeypatch.setattr(climb, "LEVELS", 2 if len(problem.domain) == 2 else 1)
+    monkeypatch.setattr(solving, "LEVELS", 2 if len(problem.domain) == 2 else 1)
     config: dict[str, Any] = {"decoder": "tucker", "trunk": "classical", "exact": "all"}
     operator = Operator(zoo.small(problem, rank=3, **config))
     # Small ones, so that Newton's method does not end in overflows.
