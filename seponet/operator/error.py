@@ -152,7 +152,9 @@ class ErrorEstimator:
     def typical(self) -> float:
         """The error of the network's answers to calibrated inputs, which their basis is at least good for; infinite if
         it is not known."""
-        return math.inf if self.calibration is None else float(np.median(np.asarray(self.calibration.truths)))
+        if self.calibration is None or not self.calibration.truths.size:
+            return math.inf
+        return max(float(np.median(np.asarray(self.calibration.truths))), 1e-12)
 
     def start(self, inputs: Inputs, coefficients: Array) -> Float64[np.ndarray, "functions fields *_"]:
         """The network's answer in the basis that corrections start in. To be called in double precision."""
