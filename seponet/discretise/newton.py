@@ -24,7 +24,8 @@ from ..calculus.collocation import Nodes
 from ..functions import Functions
 from .discretisation import Discretisation
 from .newton_step import ITERATIONS, Step, newton_step
-from .preconditioner import Preconditioner, make_preconditioner
+from .preconditioner import AbstractPreconditioner
+from .steady import make_inverse
 from .test_functions import is_square, make_tests
 from .tested import TestedResiduals
 
@@ -103,17 +104,18 @@ def newton(
     """
     total = len(start)
     led = np.ones(total, bool) if led is None else led
-    batch = _batch(discretisation, nodes, total, direct=direct)
+    # Least squares, of more rows than coefficients, are for factorisations only.
+    few = discretisation.size <= DIRECT and not shared
+    direct = direct or few or not is_square(discretisation, make_tests(discretisation))
+    batch, preconditioner = _prepare(discretisation, nodes, inputs, start, direct=direct)
     parts: list[Solved] = []
-    preconditioner = None
     step = _brief_step if total <= FEW else _step
     for first in range(0, total, batch):
         # The last batch is filled up with its first function, so that one program serves all.
         rows = np.minimum(np.arange(first, first + batch), total - 1)
         functions = {name: f[rows] for name, f in inputs.items()}
-        solver = _Solver(discretisation, nodes, functions, preconditioner, step, shared=shared, direct=direct)
+        solver = _Solver(discretisation, nodes, functions, preconditioner, step)
         solved = solver.solve(start[rows], tolerance, steps, led[rows])
-        preconditioner = solver.preconditioner
         parts.append(rows_of(solved, np.arange(min(batch, total - first))))
     joined = [np.concatenate([getattr(p, n) for p in parts]) for n in SOLVED]
     return Solved(*joined, method=parts[-1].method)
@@ -128,12 +130,10 @@ def newton_change(
     """How far one Newton step moves given coefficients, relative to the solutions: their error as solutions of these
     tested equations, to first order. To be called in double precision."""
     total, changes = len(coefficients), []
-    batch, preconditioner = _batch(discretisation, nodes, total), None
+    batch, preconditioner = _prepare(discretisation, nodes, inputs, coefficients, direct=discretisation.size <= DIRECT)
     for first in range(0, total, batch):
         rows = np.minimum(np.arange(first, first + batch), total - 1)
         functions, c = {name: f[rows] for name, f in inputs.items()}, jnp.asarray(coefficients[rows])
-        if discretisation.size > DIRECT and preconditioner is None:
-            preconditioner = make_preconditioner(discretisation, nodes, functions, c)
         step = _brief_step(discretisation, nodes, functions, c, None, preconditioner)
         changes.append(np.asarray(step.moved) / np.maximum(np.asarray(step.norms), 1e-300))
     return np.concatenate(changes)[:total]
@@ -147,18 +147,12 @@ class _Solver:
         discretisation: Discretisation,
         nodes: Nodes,
         inputs: Mapping[str, Functions],
-        preconditioner: Preconditioner | None,
+        preconditioner: AbstractPreconditioner | None,
         step: Callable[..., Step],
-        *,
-        shared: bool,
-        direct: bool,
     ) -> None:
         self.discretisation, self.nodes, self.inputs, self.step = discretisation, nodes, inputs, step
         self.preconditioner = preconditioner
-        # Least squares, of more rows than coefficients, are for factorisations only.
-        factorised = not is_square(discretisation, make_tests(discretisation))
-        few = discretisation.size <= DIRECT and not shared
-        self.method = "direct" if few or factorised or direct else "iterative"
+        self.method = "direct" if preconditioner is None else "iterative"
 
     def solve(self, start: np.ndarray, tolerance: float, steps: int, led: np.ndarray) -> Solved:
         solved = self._solve(start, tolerance, steps)
@@ -193,8 +187,6 @@ class _Solver:
         self, c: Array, target: Array | None, tolerance: float, steps: int
     ) -> tuple[Array, np.ndarray, np.ndarray, np.ndarray]:
         """Newton steps until all functions have converged, or hope is lost."""
-        if self.method == "iterative" and self.preconditioner is None:
-            self.preconditioner = make_preconditioner(self.discretisation, self.nodes, self.inputs, c)
         preconditioner = self.preconditioner if self.method == "iterative" else None
         change = norms = np.ones(len(c))
         converged = np.zeros(len(c), bool)
@@ -261,7 +253,19 @@ def _rows(discretisation: Discretisation, nodes: Nodes, inputs: Any, c: Array) -
     return TestedResiduals(discretisation, nodes, inputs, len(c))(c)
 
 
-def _batch(discretisation: Discretisation, nodes: Nodes, total: int, *, direct: bool = False) -> int:
-    size, points = discretisation.size, math.prod(n for _, n in nodes)
-    held = 3 * size**2 if size <= DIRECT or direct else (ITERATIONS + 10) * size + 30 * points
-    return int(np.clip(MEMORY // (8 * (held + 20 * points)), 1, max(total, 1)))
+def _prepare(
+    discretisation: Discretisation, nodes: Nodes, inputs: Mapping[str, Functions], start: np.ndarray, *, direct: bool
+) -> tuple[int, AbstractPreconditioner | None]:
+    """How many functions are solved at a time, and what iterations on them are preconditioned with."""
+    size, points, total = discretisation.size, math.prod(n for _, n in nodes), max(len(start), 1)
+
+    def fit(held: int) -> int:
+        return int(np.clip(MEMORY // (8 * (held + 20 * points)), 1, total))
+
+    if direct:
+        return fit(3 * size**2), None
+    held = (ITERATIONS + 10) * size + 30 * points
+    rows = np.arange(min(fit(held), len(start)))
+    functions = {name: f[rows] for name, f in inputs.items()}
+    preconditioner = make_inverse(discretisation, nodes, functions, jnp.asarray(start[rows]))
+    return fit(held + preconditioner.held(discretisation)), preconditioner

@@ -5,7 +5,6 @@ equation changes); with GMRES the averaged Jacobian P stands for J.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +15,7 @@ from ..calculus.collocation import Nodes
 from .discretisation import Discretisation
 from .gmres import gmres
 from .norms import increment_norms, solution_norms
-from .preconditioner import Preconditioner
+from .preconditioner import AbstractPreconditioner
 from .test_functions import is_square
 from .tested import TestedResiduals
 
@@ -51,7 +50,7 @@ def newton_step(
     inputs: Any,
     c: Float[Array, "functions fields *_"],
     target: Float[Array, "functions rows"] | None,
-    preconditioner: Preconditioner | None,
+    preconditioner: AbstractPreconditioner | None,
     forcing: float | None = None,
     iterations: int | None = None,
 ) -> Step:
@@ -73,7 +72,7 @@ def newton_step(
         delta = invert(rows - aim)
         stalled = jnp.zeros(len(c))
     else:
-        invert = partial(preconditioner, tested)
+        invert = preconditioner.at(tested, slopes)
 
         def apply(flat: Array) -> Array:
             return invert(tested.push(slopes, flat.reshape(c.shape))).reshape(flat.shape)

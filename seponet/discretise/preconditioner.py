@@ -1,7 +1,9 @@
 """The preconditioner of a discretisation: the inverse of the averaged Jacobian, or of its blocks."""
 
+import abc
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,14 +15,30 @@ from ..derivatives import order_along
 from ..locations import Evaluable
 from .discretisation import Discretisation
 from .test_functions import is_balanced
-from .tested import TestedResiduals, averaged_jacobian
+from .tested import Slopes, TestedResiduals, averaged_jacobian
 
 DENSE, LARGEST_BLOCK = 3000, 5000
 """Up to `DENSE` coefficients the whole matrix is inverted (two seconds on two cores). Beyond, axes are taken as
 diagonal where that can be done; where it can't, a block may have `LARGEST_BLOCK`."""
 
 
-class Preconditioner(eqx.Module):
+Inverse = Callable[[Float[Array, "functions rows"]], Float[Array, "functions fields *_"]]
+"""From rows to coefficients."""
+
+
+class AbstractPreconditioner(eqx.Module):
+    """An approximate inverse of the Jacobian of tested residuals."""
+
+    @abc.abstractmethod
+    def at(self, tested: TestedResiduals, slopes: Sequence[Slopes]) -> Inverse:
+        """The approximate inverse for functions whose terms have these slopes."""
+
+    def held(self, discretisation: Discretisation) -> int:
+        """How many real numbers it keeps for each function, about."""
+        return 0
+
+
+class Preconditioner(AbstractPreconditioner):
     """P^-1, with P = E_u of the Jacobian, all of it or those of its blocks in which it is dominant.
 
     P^-1 G(c) is the error of c, to first order and for the average function: the norm in which residuals are judged.
@@ -38,6 +56,9 @@ class Preconditioner(eqx.Module):
         """P^-1 times rows: coefficients `[functions, fields, *_]`."""
         blocks = jnp.einsum("kij,fkj->fki", self.inverses, tested.gather(rows, self.diagonal), precision="highest")
         return tested.scatter(blocks, self.diagonal)
+
+    def at(self, tested: TestedResiduals, slopes: Sequence[Slopes]) -> Inverse:
+        return partial(self, tested)
 
 
 def make_preconditioner(

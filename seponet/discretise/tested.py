@@ -12,6 +12,7 @@ which is contracted axis by axis too: a matrix for all coefficients costs little
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +33,19 @@ from .test_functions import TermTests, make_tests
 
 Slopes = dict[tuple[int, MultiIndex], Float[Array, "_ *_"]]
 """dR/d(derivative) of one term, for each field (by number) and derivative."""
+
+
+class Along(NamedTuple):
+    """An axis that is left out of a Jacobian: slopes are averaged along it.
+
+    - `axis`: its number.
+    - `weights`: of its nodes, their sum is one.
+    - `order`: of the derivatives along it that are taken.
+    """
+
+    axis: int
+    weights: Float[Array, " nodes"]
+    order: int
 
 
 class TestedResiduals:
@@ -114,26 +128,26 @@ class TestedResiduals:
         return jnp.concatenate(rows, axis=1)
 
     def jacobian(
-        self, slopes: Sequence[Slopes], diagonal: Sequence[int] = ()
+        self, slopes: Sequence[Slopes], diagonal: Sequence[int] = (), along: "Along | None" = None
     ) -> Float[Array, "functions blocks rows columns"]:
         """The matrices of the Jacobian, block by block.
 
         Along the axes `diagonal` only the coupling of a test function with the trial function of the same number is
         kept, so there is a block for each product of these functions. It couples everything along the other axes, in
-        the order of `gather` (rows) and `scatter` (columns).
+        the order of `gather` (rows) and `scatter` (columns). The axis of `along`, if given, is left out.
         """
         lines = []
-        fields = len(self.discretisation.problem.fields)
+        fields, names = len(self.discretisation.problem.fields), self.discretisation.problem.domain.names
         for i, (piece, of_term) in enumerate(zip(self.pieces, slopes, strict=True)):
             columns = []
             for field in range(fields):
                 parts = [
-                    self._block(i, piece, field, alpha, slope, diagonal)
+                    self._block(i, piece, field, alpha, slope, diagonal, along)
                     for (owner, alpha), slope in of_term.items()
-                    if owner == field
+                    if owner == field and (along is None or order_along(alpha, names[along.axis]) == along.order)
                 ]
                 functions = max((len(part) for part in parts), default=1)
-                columns.append(sum(parts) if parts else self._empty(i, functions, diagonal))
+                columns.append(sum(parts) if parts else self._empty(i, functions, diagonal, along))
             most = max(len(c) for c in columns)
             lines.append(jnp.concatenate([jnp.broadcast_to(c, (most, *c.shape[1:])) for c in columns], axis=-1))
         most = max(len(line) for line in lines)
@@ -162,7 +176,14 @@ class TestedResiduals:
         return jnp.transpose(parts, (0, 1, *(2 + order.index(n) for n in range(len(shape)))))
 
     def _block(
-        self, term: int, piece: Piece, field: int, alpha: MultiIndex, slope: Array, diagonal: Sequence[int]
+        self,
+        term: int,
+        piece: Piece,
+        field: int,
+        alpha: MultiIndex,
+        slope: Array,
+        diagonal: Sequence[int],
+        along: "Along | None",
     ) -> Float[Array, "functions blocks rows columns"]:
         assert piece.basis is not None
         tables: Sequence[Array] = piece.basis.tables  # pyright: ignore[reportAttributeAccessIssue]
@@ -171,7 +192,9 @@ class TestedResiduals:
             zip(self.discretisation.problem.domain, tables, self.tables[term], strict=True)
         ):
             trial = table[order_along(alpha, name), field].T
-            if n in diagonal:
+            if along is not None and n == along.axis:
+                pairs = along.weights[:, None, None, None]
+            elif n in diagonal:
                 pairs = (test * trial)[:, :, None, None]
             else:
                 pairs = (test[:, :, None] * trial[:, None, :])[:, None]
@@ -182,9 +205,10 @@ class TestedResiduals:
         blocks, rows, columns = (math.prod(values.shape[1 + i * len(axes) : 1 + (i + 1) * len(axes)]) for i in range(3))
         return values.reshape(values.shape[0], blocks, rows, columns)
 
-    def _empty(self, term: int, functions: int, diagonal: Sequence[int]) -> Array:
-        rows = [1 if n in diagonal else size for n, size in enumerate(self.tests[term].shape)]
-        columns = [1 if n in diagonal else size for n, size in enumerate(self.discretisation.shape)]
+    def _empty(self, term: int, functions: int, diagonal: Sequence[int], along: "Along | None") -> Array:
+        alone = {*diagonal, *(() if along is None else (along.axis,))}
+        rows = [1 if n in alone else size for n, size in enumerate(self.tests[term].shape)]
+        columns = [1 if n in alone else size for n, size in enumerate(self.discretisation.shape)]
         blocks = [self.discretisation.shape[n] for n in diagonal]
         return jnp.zeros((functions, math.prod(blocks), math.prod(rows), math.prod(columns)))
 
@@ -223,17 +247,22 @@ def mean_slopes(slopes: Sequence[Slopes]) -> list[Slopes]:
 
 @compiled_briefly
 def slope_variation(
-    discretisation: Discretisation, nodes: Nodes, inputs: Mapping[str, Evaluable], functions: int
+    discretisation: Discretisation,
+    nodes: Nodes,
+    inputs: Mapping[str, Evaluable],
+    functions: int,
+    axis: int | None = None,
 ) -> Float[Array, ""]:
     """How much the slopes differ between functions, and between two sets of coefficients, relative to their size: zero
-    for a linear equation whose coefficients are no inputs, and then all functions have one Jacobian."""
+    for a linear equation whose coefficients are no inputs, and then all functions have one Jacobian. With the number of
+    an axis, how much they differ along it instead of between functions."""
     tested = TestedResiduals(discretisation, nodes, inputs, functions)
     shape = (functions, *discretisation.coefficient_shape())
     ramp = jnp.linspace(0.5, 1.5, math.prod(shape)).reshape(shape)
     variations = []
     for first, second in zip(tested.linearise(jnp.zeros(shape))[1], tested.linearise(ramp)[1], strict=True):
         for key, slope in first.items():
-            mean = jnp.mean(slope, axis=0, keepdims=True)
+            mean = jnp.mean(slope, axis=0 if axis is None else 1 + axis, keepdims=True)
             apart = jnp.maximum(jnp.max(jnp.abs(slope - mean)), jnp.max(jnp.abs(second[key] - mean)))
             variations.append(apart / jnp.maximum(jnp.max(jnp.abs(mean)), 1e-300))
     return jnp.max(jnp.stack(variations))

@@ -2,18 +2,21 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float64
 
+from .._precision import double_precision
 from ..calculus.collocation import Nodes
 from ..discretise.bandwidth import Bandwidth, resolving_nodes
 from ..discretise.discretisation import Discretisation, Ranks, apply_along
 from ..discretise.level import Level, increment_sizes
 from ..discretise.newton import DIRECT, LARGEST_DIRECT, Solved, newton, padded, rows_of, with_rows
 from ..discretise.preconditioner import Preconditioner, is_solvable, make_preconditioner
+from ..discretise.steady import is_narrow, make_steady
 from ..discretise.test_functions import is_square, make_tests
 from ..functions import Functions
 from .evaluators import Evaluators
@@ -91,7 +94,7 @@ class Ladder:
         if level not in self._levels:
             scaled = resized(self.base, GROWTH**level) if level else self.base
             larger = not level or scaled.ranks != resized(self.base, GROWTH ** (level - 1)).ranks
-            possible = not level or (larger and scaled.size <= self.largest and is_possible(scaled))
+            possible = not level or (larger and scaled.size <= self.largest and self._is_possible(scaled))
             self._levels[level] = scaled if possible else None
         return self._levels[level]
 
@@ -212,10 +215,23 @@ class Ladder:
         moved = increment_sizes(Level(discretisation, nodes, solved), inputs, solved.coefficients - start)
         return solved.coefficients, np.where(solved.converged, moved / np.maximum(solved.norms, 1e-300), np.inf)
 
+    def _is_possible(self, discretisation: Discretisation) -> bool:
+        return is_possible(discretisation) or (is_narrow(discretisation) and self._steady)
+
+    @cached_property
+    def _steady(self) -> bool:
+        """Whether functions have an inverse Jacobian of their own, so that none need be averaged."""
+        inputs, coefficients = self.sample
+        few = tuple((name, rank + 2) for name, rank in self.base.ranks)
+        with double_precision():
+            return make_steady(self.base, few, inputs, len(coefficients)) is not None
+
     def preconditioner(self, discretisation: Discretisation, nodes: Nodes) -> Preconditioner:
         """The inverse of the averaged Jacobian in some basis, in float64."""
         if is_square(discretisation, make_tests(discretisation)):
-            return self._solver(discretisation, nodes, single=False).preconditioner
+            found = self._solver(discretisation, nodes, single=False).preconditioner
+            if isinstance(found, Preconditioner):
+                return found
         inputs, coefficients = self.sample
         near = jnp.asarray(self.moved(self.base, discretisation, coefficients))
         return make_preconditioner(discretisation, nodes, inputs, near)

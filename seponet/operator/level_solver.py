@@ -23,7 +23,8 @@ from ..discretise.discretisation import Discretisation
 from ..discretise.gmres import gmres
 from ..discretise.newton import Solved
 from ..discretise.norms import increment_norms, solution_norms
-from ..discretise.preconditioner import Preconditioner, make_preconditioner
+from ..discretise.preconditioner import AbstractPreconditioner
+from ..discretise.steady import make_inverse
 from ..discretise.tested import TestedResiduals
 from ..functions import Functions
 
@@ -73,10 +74,11 @@ class LevelSolver:
     ) -> None:
         self.discretisation, self.nodes, self.single = discretisation, nodes, single
         with double_precision():
-            preconditioner = make_preconditioner(discretisation, nodes, inputs, jnp.asarray(coefficients))
+            preconditioner = make_inverse(discretisation, nodes, inputs, jnp.asarray(coefficients))
             self.preconditioner = self._cast(preconditioner)
         item, points = (4 if single else 8), math.prod(n for _, n in nodes)
-        held = item * ((ITERATIONS + 10) * discretisation.size + 40 * points)
+        numbers = (ITERATIONS + 10) * discretisation.size + 40 * points + preconditioner.held(discretisation)
+        held = item * numbers
         self.batches = [batch for batch in BATCHES if batch * held <= MEMORY] or [1]
         self._program = OwnProgram(partial(_correct, discretisation, nodes, forcing), brief=brief)
         self._probe = OwnProgram(partial(_amplify, discretisation, nodes), brief=brief)
@@ -123,8 +125,14 @@ class LevelSolver:
         return [np.concatenate([np.asarray(p) for p in of])[:total] for of in zip(*parts, strict=True)]
 
     def _cast(self, tree: Any) -> Any:
-        dtype = jnp.float32 if self.single else jnp.float64
-        return jax.tree.map(lambda leaf: leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, tree)
+        real, imaginary = (jnp.float32, jnp.complex64) if self.single else (jnp.float64, jnp.complex128)
+
+        def cast(leaf: Array) -> Array:
+            if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+                return leaf
+            return leaf.astype(imaginary if jnp.iscomplexobj(leaf) else real)
+
+        return jax.tree.map(cast, tree)
 
 
 class _Iterate(NamedTuple):
@@ -141,7 +149,7 @@ def _correct(
     discretisation: Discretisation,
     nodes: Nodes,
     forcing: float,
-    preconditioner: Preconditioner,
+    preconditioner: AbstractPreconditioner,
     inputs: Mapping[str, Functions],
     start: Float[Array, "functions fields *_"],
     tolerance: Float[Array, ""],
@@ -149,11 +157,10 @@ def _correct(
     """Coefficients, the relative errors that are left, norms of the solutions, and which have converged."""
     tested, tiny = TestedResiduals(discretisation, nodes, inputs, len(start)), jnp.finfo(start.dtype).tiny
 
-    def preconditioned(rows: Array) -> Array:
-        return preconditioner(tested, rows).reshape(len(start), -1)
-
     def improve(iterate: _Iterate) -> _Iterate:
         rows, slopes = tested.linearise(iterate.c)
+        invert = preconditioner.at(tested, slopes)
+        preconditioned = lambda rows: invert(rows).reshape(len(start), -1)  # noqa: E731
         target = preconditioned(rows)
         apply = lambda flat: preconditioned(tested.push(slopes, flat.reshape(start.shape)))  # noqa: E731
         norms = solution_norms(discretisation, inputs, nodes, iterate.c)
@@ -183,15 +190,16 @@ def _correct(
 def _amplify(
     discretisation: Discretisation,
     nodes: Nodes,
-    preconditioner: Preconditioner,
+    preconditioner: AbstractPreconditioner,
     inputs: Mapping[str, Functions],
     coefficients: Float[Array, "functions fields *_"],
 ) -> tuple[Float[Array, " functions"]]:
     tested, shape = TestedResiduals(discretisation, nodes, inputs, len(coefficients)), coefficients.shape
     _, slopes = tested.linearise(coefficients)
+    invert = preconditioner.at(tested, slopes)
 
     def apply(flat: Array) -> Array:
-        return preconditioner(tested, tested.push(slopes, flat.reshape(shape))).reshape(flat.shape)
+        return invert(tested.push(slopes, flat.reshape(shape))).reshape(flat.shape)
 
     random = jax.random.normal(jax.random.key(0), (1, coefficients[0].size), coefficients.dtype)
     few = PROBED / math.sqrt(random.size)

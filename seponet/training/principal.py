@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 HELD_OUT = 5
 """Every so many functions one is kept to verify the components on."""
 
+MOST = 2000
+"""Functions that components are made from, at most: the time for that grows with the third power of their number."""
+
 COMPLETE = 1024
 """Up to this many coefficients, all directions are kept if those of the sample are not enough."""
 
@@ -34,7 +37,7 @@ def principal_components(
     - `weights`: one over the squared norm of each solution; those that are zero do not count.
     - `left`: the relative error, as a root mean square over functions held out, that may be left by few components.
     """
-    good = weights > 0
+    good = np.flatnonzero(weights > 0)[:MOST]
     rows = np.asarray(coefficients, np.float64)[good] * np.sqrt(weights[good])[:, None]
     size = rows.shape[1]
     held = np.arange(len(rows)) % HELD_OUT == 0

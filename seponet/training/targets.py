@@ -30,6 +30,9 @@ from .target_pool import Solved
 
 logger = logging.getLogger(__name__)
 
+ROUNDING = 3e-6
+"""Changes of solutions that float32 can tell from none."""
+
 SHAPES = 64
 """Sampled shapes of a mapped domain over which the norm of solutions is averaged."""
 
@@ -57,7 +60,8 @@ def make_solved_step(
         jax.random.fold_in(key, 1),
         steps=targets.newton,
         iterations=targets.iterations,
-        tolerance=targets.tolerance,
+        # Newton's method with steps that are solved to a tenth leaves about a tenth of its last one.
+        tolerance=max(min(targets.tolerance, config.tolerance or 1.0), ROUNDING),
     )
     # A linear part needs more functions than it has numbers for each component.
     features, cost = _count_features(model), COST_LINEAR if corrector.linear else COST_FIRST
