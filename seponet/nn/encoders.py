@@ -115,8 +115,9 @@ class PCA(AbstractEncoder):
         mean = np.zeros(rows.shape[1]) if factor else rows.mean(0)
         singular, directions = _principal(rows - mean)
         # Directions at the level of round-off would be scaled up to unit variance as pure noise. Samples are often
-        # float32 whatever their type is now, so the level is that of float32.
-        known = int(np.sum(singular > 1e-6 * singular[0])) if singular[0] > 0 else 0
+        # float32 whatever their type is now, so the level is that of float32. With a ridge they stay small.
+        level = 1e-7 if ridge else 1e-6
+        known = int(np.sum(singular > level * singular[0])) if singular[0] > 0 else 0
         if energy is not None:
             part = np.cumsum(singular**2) / max(np.sum(singular**2), np.finfo(float).tiny)
             count = min(int(np.searchsorted(part, energy)) + 1, known)
@@ -176,7 +177,7 @@ def _principal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if rows.shape[1] <= len(rows):
         return np.linalg.svd(rows, full_matrices=False)[1:]
     # Of a wide matrix the small Gram matrix tells the same in a third of the time. It squares the singular values, so
-    # those below 1e-8 of the largest are lost; `PCA` keeps none below 1e-6.
+    # those below 1e-8 of the largest are lost; `PCA` keeps none below 1e-7.
     squares, left = np.linalg.eigh(rows @ rows.T)
     seen = squares[::-1] > 1e-15 * max(squares[-1], np.finfo(float).tiny)
     singular = np.sqrt(np.where(seen, squares[::-1], 0))

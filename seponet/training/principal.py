@@ -68,7 +68,7 @@ def _components(rows: np.ndarray) -> np.ndarray:
         return vectors.T[np.argsort(-squares)]
     squares, left = np.linalg.eigh(rows @ rows.T)
     order = np.argsort(-squares)
-    order = order[squares[order] > 1e-10 * squares[order[0]]]
+    order = order[squares[order] > 1e-13 * squares[order[0]]]
     # Small eigenvalues of a Gram matrix belong to vectors that are not orthogonal to all digits.
     return np.linalg.qr((left[:, order] / np.sqrt(squares[order])).T.dot(rows).T)[0].T
 
