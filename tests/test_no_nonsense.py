@@ -276,6 +276,7 @@ def test_a_lift_without_a_value_is_told_from_an_equation(shift):
         "model.rank={t = 0}",
         "model.trunk_depth=-1",
         "model.ridge=nan",
+        "model.unseen=1",
         "train.steps=-1",
         "train.steps=1000000000000000000000",
         "train.polish=-1",

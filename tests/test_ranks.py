@@ -12,6 +12,7 @@ from seponet.discretise.level import Level
 from seponet.discretise.newton import Solved
 from seponet.discretise.resolution import Resolution
 from seponet.functions import GaussianField
+from seponet.problems import Heat
 from seponet.runs.recipes import load_recipe
 from seponet.training import ranks
 from seponet.training.ranks import TOLERANCE, choose_ranks, resolve_auto
@@ -83,6 +84,25 @@ def test_points_follow_from_ranks_that_are_given():
     assert chosen.train.sampling.points == {"x": 8, "y": 12}
     equal, _ = resolve_auto(Poisson(), recipe.changed({"model.rank": 6}))
     assert equal.train.sampling.points == {"x": 9, "y": 9}
+
+
+def test_a_small_tolerance_lets_the_branch_see_what_is_fine_in_an_input():
+    """What is not seen of u is an error of the solution, however many functions and steps there are."""
+    recipe = load_recipe("standard").changed({"model.rank": 6, "model.exact": "all", "train.tolerance": 1e-5})
+    fine, _ = resolve_auto(Heat(), recipe)
+    assert (fine.model.unseen, fine.model.ridge) == (pytest.approx(1e-12), 1e-8)
+    assert resolve_auto(Heat(), fine)[0] == fine
+    plain, _ = resolve_auto(Heat(), recipe.changed({"train.tolerance": 1e-2}))
+    assert (plain.model.unseen, plain.model.ridge) == (1e-8, 0.0)
+    unseen = []
+    for model in (nn.build(Heat(), r.model, key=jax.random.key(0)) for r in (plain, fine)):
+        values = model.encode(Heat().sample(jax.random.key(1), 400))
+        seen = np.asarray(model.branch.features(model.prepare(values)[0]), np.float64)
+        u = np.asarray(values["u"], np.float64).reshape(400, -1)
+        left = u[200:] - seen[200:] @ np.linalg.lstsq(seen[:200], u[:200], rcond=None)[0]
+        unseen.append(np.linalg.norm(left) / np.linalg.norm(u[200:]))
+    assert unseen[0] > 1e-5
+    assert unseen[1] < 3e-6
 
 
 def test_points_that_are_given_stay(monkeypatch):

@@ -157,7 +157,7 @@ def _encoder(problem: Problem, config: ModelConfig, name: str, samples: np.ndarr
 
 
 def _pca(config: ModelConfig, samples: np.ndarray, *, factor: bool = False) -> PCA:
-    energy = None if config.components else 1 - 1e-8
+    energy = None if config.components else 1 - config.unseen
     return PCA(samples, count=config.components, energy=energy, ridge=config.ridge, factor=factor)
 
 

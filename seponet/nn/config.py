@@ -32,7 +32,9 @@ class ModelConfig:
     - `transform`: for inputs by name, what the encoder sees instead of their values: "reciprocal" or "log".
     - `sensors`: the number of sensors along each axis of an input; "auto" takes as many as resolve its functions
         (`functions.resolve`).
-    - `components`: how many principal components "pca" keeps; None keeps those above 1e-8 of the variance.
+    - `components`: how many principal components "pca" keeps; None keeps all but `unseen` of the variance.
+    - `unseen`: what the branch does not see of an input it can't give: for a tolerance below a thousandth the recipes
+        for any PDE lower it.
     - `ridge`: of "pca": fine components count less, by this part of the largest variance (`nn.encoders.PCA`).
     - `output`: "fields", or "curl": two fields along two periodic axes that come from one stream function.
     - `branch`: "mlp"; "gated" (residual blocks that multiply, `nn/gated_mlp.py`; its depth is their number); "cnn" for
@@ -63,6 +65,7 @@ class ModelConfig:
     transform: Mapping[str, str] = field(default_factory=dict)
     sensors: int | str = 128
     components: int | None = None
+    unseen: float = 1e-8
     ridge: float = 0.0
     output: str = "fields"
     branch: str = "mlp"
@@ -85,6 +88,8 @@ class ModelConfig:
         for name in ("trunk_depth", "branch_depth", "wavenumbers", "reach", "waves", "ridge"):
             if not 0 <= getattr(self, name) <= LARGEST:
                 raise ValueError(f"model.{name} must be between 0 and {LARGEST:,}; got {getattr(self, name)}")
+        if not 0 < self.unseen < 1:
+            raise ValueError(f"model.unseen must be a part between 0 and 1; got {self.unseen}")
 
 
 def choose(what: str, value: str, known: tuple[str, ...]) -> str:

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 TOLERANCE = 1e-3
 """The mean relative error that a discretisation may have: a tenth of what networks reach in minutes."""
 
+UNSEEN = 0.1
+"""The part of a tolerance that may be unseen of an input, relative to its size."""
+
 DENSE = 40
 """Up to so many numbers of a state, a dense branch learns from some thousand solved functions."""
 
@@ -127,6 +130,10 @@ def resolve_auto(
             )
     if recipe.model.branch == "auto":
         recipe = _with_branch(problem, recipe)
+    if 0 < recipe.train.tolerance < TOLERANCE and model.encoder == "pca" and model.components is None:
+        # The finest of what is seen then serves the linear part: a ridge keeps it from filling the network with noise.
+        seen = {"model.unseen": min(model.unseen, (UNSEEN * recipe.train.tolerance) ** 2)}
+        recipe = recipe.changed(seen | {"model.ridge": max(model.ridge, model.unseen)})
     if recipe.train.sampling.points == "auto":
         rank = recipe.model.rank
         ranks = rank if isinstance(rank, Mapping) else dict.fromkeys(problem.domain, rank)
