@@ -245,7 +245,6 @@ def mean_slopes(slopes: Sequence[Slopes]) -> list[Slopes]:
     return [{key: jnp.mean(slope, axis=0, keepdims=True) for key, slope in term.items()} for term in slopes]
 
 
-@compiled_briefly
 def slope_variation(
     discretisation: Discretisation,
     nodes: Nodes,
@@ -256,11 +255,19 @@ def slope_variation(
     """How much the slopes differ between functions, and between two sets of coefficients, relative to their size: zero
     for a linear equation whose coefficients are no inputs, and then all functions have one Jacobian. With the number of
     an axis, how much they differ along it instead of between functions."""
-    tested = TestedResiduals(discretisation, nodes, inputs, functions)
     shape = (functions, *discretisation.coefficient_shape())
     ramp = jnp.linspace(0.5, 1.5, math.prod(shape)).reshape(shape)
+    return _slope_variation(discretisation, nodes, inputs, ramp, axis)
+
+
+@compiled_briefly
+def _slope_variation(
+    discretisation: Discretisation, nodes: Nodes, inputs: Mapping[str, Evaluable], ramp: Array, axis: int | None
+) -> Float[Array, ""]:
+    # Coefficients are an argument: XLA would multiply constants with all tables while it compiles.
+    tested = TestedResiduals(discretisation, nodes, inputs, len(ramp))
     variations = []
-    for first, second in zip(tested.linearise(jnp.zeros(shape))[1], tested.linearise(ramp)[1], strict=True):
+    for first, second in zip(tested.linearise(0.0 * ramp)[1], tested.linearise(ramp)[1], strict=True):
         for key, slope in first.items():
             mean = jnp.mean(slope, axis=0 if axis is None else 1 + axis, keepdims=True)
             apart = jnp.maximum(jnp.max(jnp.abs(slope - mean)), jnp.max(jnp.abs(second[key] - mean)))

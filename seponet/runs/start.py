@@ -20,7 +20,8 @@ from ..training.cost import estimate_cost
 from ..training.loop import Trainer, precision_of, prepare
 from ..training.ranks import resolve_auto
 from ..training.recipe import Recipe
-from .config import RunConfig
+from ..training.trial import choose_way
+from .config import RunConfig, read_tables
 from .folder import RunFolder
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,8 @@ def start(config: RunConfig, folder: RunFolder | None, resume: bool, plan: Plan)
     """
     began = time.perf_counter()
     group = plan.members
-    config, floor = _agreed(config, group)
+    begun = folder.read_config() if folder is not None and resume else None
+    config, floor = _agreed(config, group, plan, begun)
     if folder is not None and resume:
         config = _same(folder, config)
     # A run that was killed before its first checkpoint begins anew.
@@ -89,8 +91,9 @@ def start(config: RunConfig, folder: RunFolder | None, resume: bool, plan: Plan)
     return Started(config, floor, validation, trainer, resume)
 
 
-def _resolved(config: RunConfig) -> tuple[RunConfig, float | None]:
-    """The configuration with numbers for what it leaves to the problem, and the error of its discretisation."""
+def _resolved(config: RunConfig, plan: Plan, begun: str | None) -> tuple[RunConfig, float | None]:
+    """The configuration with numbers for what it leaves to the problem, and the error of its discretisation. A run that
+    has `begun`, with the text of its configuration, goes on the way that was chosen for it."""
     recipe, resolution = resolve_auto(config.problem, config.recipe, progress=logger.info)
     if resolution is not None:
         # What the discretisations that were tried have compiled serves no other: after a dozen problems a process has
@@ -98,13 +101,20 @@ def _resolved(config: RunConfig) -> tuple[RunConfig, float | None]:
         forget_programs()
         logger.log(logging.INFO if resolution.reached else logging.WARNING, "%s", resolution.describe())
     floor = None if resolution is None else float(np.mean(resolution.errors))
+    if begun is not None and recipe.train.targets.trial:
+        chosen = read_tables(begun, "the run's configuration")["train"]["targets"]
+        recipe = recipe.changed({f"train.targets.{key}": chosen[key] for key in ("pool", "trial")})
+    if plan.data is None:
+        seconds = recipe.train.seconds if plan.budget is None else plan.budget
+        with precision_of(recipe):
+            recipe = choose_way(config.problem, recipe, config.seed, seconds)
     return replace(config, recipe=recipe), floor
 
 
-def _agreed(config: RunConfig, group: Group) -> tuple[RunConfig, float | None]:
+def _agreed(config: RunConfig, group: Group, plan: Plan, begun: str | None) -> tuple[RunConfig, float | None]:
     """`_resolved` by the leader, for all: numbers that were chosen for a tolerance are the same everywhere."""
     if group.count == 1:
-        return _resolved(config)
+        return _resolved(config, plan, begun)
     texts = group.gather(config.to_toml())
     differences = config.differences(texts[0], "the configuration of process 0")
     if differences:
@@ -115,7 +125,7 @@ def _agreed(config: RunConfig, group: Group) -> tuple[RunConfig, float | None]:
     found: list[tuple[RunConfig, float | None]] = []
 
     def resolve() -> list[Any]:
-        found.append(_resolved(config))
+        found.append(_resolved(config, plan, begun))
         return [found[0][0].recipe.to_dict(), found[0][1]]
 
     tables, floor = group.same(resolve)

@@ -136,6 +136,8 @@ class TargetsConfig:
     - `amplitude`: of a component whose output is one, relative to its size: a small one makes calm steps.
     - `newton`, `iterations`: Newton steps for a batch, at most, and iterations of GMRES in each.
     - `tolerance`: a batch is solved when its functions change by less than this part of their solutions.
+    - `trial`: whether to try training on residuals as well, for a twentieth of the time each, and to take what is ahead
+        (`trial.py`).
     """
 
     pool: int = 0
@@ -145,6 +147,7 @@ class TargetsConfig:
     newton: int = 10
     iterations: int = 10
     tolerance: float = 1e-3
+    trial: bool = False
 
     def __post_init__(self) -> None:
         _at_least_one("train.targets", self, *([] if self.renew == "auto" else ["renew"]), "newton", "iterations")

@@ -85,7 +85,7 @@ def make_solved_step(
     joined: Solved = jax.tree.map(lambda *parts: jnp.concatenate(parts), *batches)
     if not features:
         return SolvedStep(_adapted(model, joined), config, slab, key, corrector, tuple(batches), seconds)
-    tolerance = config.tolerance / 4 if config.tolerance else targets.tolerance
+    tolerance = config.tolerance or targets.tolerance
     weights = np.asarray(joined.weights, np.float64)
     components = solution_components(model, corrector, joined, weights, tolerance / 20, jax.random.fold_in(key, 4))
     fitted, linear = _with_outputs(model, recipe, components, joined, weights, for_model)
