@@ -257,15 +257,21 @@ def _prepare(
     discretisation: Discretisation, nodes: Nodes, inputs: Mapping[str, Functions], start: np.ndarray, *, direct: bool
 ) -> tuple[int, AbstractPreconditioner | None]:
     """How many functions are solved at a time, and what iterations on them are preconditioned with."""
-    size, points, total = discretisation.size, math.prod(n for _, n in nodes), max(len(start), 1)
-
-    def fit(held: int) -> int:
-        return int(np.clip(MEMORY // (8 * (held + 20 * points)), 1, total))
-
+    batch = _batch(discretisation, nodes, len(start), direct=direct)
     if direct:
-        return fit(3 * size**2), None
-    held = (ITERATIONS + 10) * size + 30 * points
-    rows = np.arange(min(fit(held), len(start)))
+        return batch, None
+    rows = np.arange(min(batch, len(start)))
     functions = {name: f[rows] for name, f in inputs.items()}
     preconditioner = make_inverse(discretisation, nodes, functions, jnp.asarray(start[rows]))
-    return fit(held + preconditioner.held(discretisation)), preconditioner
+    return min(batch, _fitting(preconditioner.held(discretisation))), preconditioner
+
+
+def _batch(discretisation: Discretisation, nodes: Nodes, total: int, *, direct: bool = False) -> int:
+    size, points = discretisation.size, math.prod(n for _, n in nodes)
+    held = 3 * size**2 if size <= DIRECT or direct else (ITERATIONS + 10) * size + 30 * points
+    return min(_fitting(held + 20 * points), max(total, 1))
+
+
+def _fitting(numbers: int) -> int:
+    """How many functions of so many numbers fit into the memory, one at least."""
+    return max(MEMORY // (8 * max(numbers, 1)), 1)
