@@ -35,6 +35,17 @@ def stated(problem: str) -> dict[str, Any]:
     return tomllib.loads((PACKAGED / problem / "quick.toml").read_text())
 
 
+def as_now(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored settings, with the defaults of those of a recipe that have come since."""
+    from seponet.training.recipe import Recipe
+
+    tables = settings.get("recipe")
+    # Some studies note what a file says, or a part of it: that is compared as it is.
+    if not isinstance(tables, dict) or set(tables) != {"model", "train"} or "targets" not in tables["train"]:
+        return dict(settings)
+    return {**settings, "recipe": json.loads(json.dumps(Recipe.from_dict(tables, "stored").to_dict()))}
+
+
 @dataclass(frozen=True)
 class Cell:
     """Settings of one measurement; studies declare theirs in a subclass."""
@@ -106,7 +117,7 @@ class Study(Generic[C]):
             path = self._path(cell)
             if path.exists():
                 content = json.loads(path.read_text())
-                if content.get("settings", {}) != self._settings(cell):
+                if as_now(content.get("settings", {})) != as_now(self._settings(cell)):
                     continue
                 outcomes[cell.id] = Outcome(
                     content["cell"], content["status"], content["result"], content["machine"]["cores"]
