@@ -68,7 +68,8 @@ class SteadyInverse(AbstractPreconditioner):
         matrices = still[None] + jnp.diagonal(self.triangle)[:, None, None, None] * moving[None]
         scale = 1 / jnp.maximum(jnp.max(jnp.abs(matrices), axis=-1), jnp.finfo(still.dtype).tiny)
         factors = jax.scipy.linalg.lu_factor(matrices * scale[..., None])
-        above, turn = jnp.triu(self.triangle, 1), jnp.conj(self.rotation.T) @ self.inverse
+        above = jnp.triu(self.triangle, 1)
+        turn = jnp.einsum("ik,ij->kj", jnp.conj(self.rotation), self.inverse, precision="highest")
         solve = jax.vmap(lambda matrix, pivots, b: jax.scipy.linalg.lu_solve((matrix, pivots), b))
 
         def invert(rows: Float[Array, "functions rows"]) -> Float[Array, "functions fields *_"]:
