@@ -22,6 +22,13 @@ from jaxtyping import Array, Float, Float64
 from ..domain import Interval
 
 
+def as_constant(array: np.ndarray) -> Array:
+    """An array of JAX, also in a program that is being traced. It is only moved: `jnp.asarray` compiles a program for
+    every shape."""
+    with jax.ensure_compile_time_eval():
+        return jax.device_put(array)
+
+
 @dataclass(frozen=True)
 class Basis:
     """`size` functions on an axis. Subclasses are frozen and hashable, so that they may be static in a `jit`.
@@ -55,11 +62,21 @@ class Basis:
     def __call__(self, points: Float[Array, " n"], order: int = 0) -> Float[Array, "orders n size"]:
         """d^m f_k / dx^m for m = 0..order. Points that are constants of a traced program are tabulated in float64, and
         cost the program nothing."""
-        if not isinstance(points, Tracer):
-            with jax.ensure_compile_time_eval():
-                dtype = jnp.asarray(points).dtype
-                return jnp.asarray(self.table(np.asarray(points, np.float64), order), dtype)
-        return self.evaluate(points, order, jnp)
+        if isinstance(points, Tracer):
+            return self.evaluate(points, order, jnp)
+        return as_constant(self.constant(points, order))
+
+    def derivative(self, points: Float[Array, " n"], order: int) -> Float[Array, "n size"]:
+        """The last of what a call returns: d^order f_k / dx^order."""
+        if isinstance(points, Tracer):
+            return self.evaluate(points, order, jnp)[order]
+        return as_constant(self.constant(points, order)[order])
+
+    def constant(self, points: Float[Array, " n"] | np.ndarray, order: int = 0) -> Float[np.ndarray, "orders n size"]:
+        """What a call returns for points that are no tracers, as a NumPy array in their precision: JAX would compile a
+        program for whatever is done with it next."""
+        dtype = jax.dtypes.canonicalize_dtype(points.dtype)
+        return self.table(np.asarray(points, np.float64), order).astype(dtype)
 
     def table(self, points: Float64[np.ndarray, " n"], order: int = 0) -> Float64[np.ndarray, "orders n size"]:
         """What a call returns, `[order + 1, n, size]`, in NumPy float64."""

@@ -4,7 +4,6 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from jaxtyping import Float64
 
 from ..derivatives import Trace
@@ -59,6 +58,8 @@ class Orthonormal(Combined):
 
 @functools.cache
 def _orthonormal(basis: Orthonormal) -> Float64[np.ndarray, "raw size"]:
+    import scipy.linalg  # here and in other modules: it takes long to import, and not every operator needs it
+
     if basis.family is Fourier and not basis.traces:
         # It is orthonormal already, and rounding would mix the cosine and the sine of equal energy.
         return np.eye(basis.size)

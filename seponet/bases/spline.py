@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64
-from scipy.interpolate import BSpline, PPoly, make_interp_spline
 
 from ..domain import Interval
 from .base import Basis
@@ -40,6 +39,8 @@ class Spline(Basis):
 
     def interpolate(self, values: Float64[np.ndarray, "n *rest"]) -> Float64[np.ndarray, "size *rest"]:
         """The coefficients of the splines through `values` at the points."""
+        from scipy.interpolate import make_interp_spline
+
         return make_interp_spline(self.points, values, k=self.degree).c
 
     def evaluate(self, points: Any, order: int, xp: ModuleType) -> Any:
@@ -73,6 +74,8 @@ def _scatter(values: Any, columns: Any, size: int, xp: ModuleType) -> Any:
 @functools.cache
 def _pieces(basis: Spline) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the knot intervals start, their widths, and the Taylor coefficients `[interval, spline, power]`."""
+    from scipy.interpolate import BSpline, PPoly, make_interp_spline
+
     k = basis.degree
     knots = make_interp_spline(basis.points, np.zeros(basis.size), k=k).t
     starts, widths = knots[k : -k - 1], np.diff(knots[k:-k])

@@ -15,12 +15,12 @@ from operator import add
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ..bases.base import as_constant
 from ..derivatives import MultiIndex, order_along
 from ..equations.terms import Face, Term
 from ..locations import Evaluable, Grid, Location
@@ -247,8 +247,7 @@ def _joined(parts: Sequence[Any]) -> Array:
     """One array of points: a constant of a traced program if all parts are, so that classical bases are tabulated."""
     if any(isinstance(part, Tracer) for part in parts):
         return jnp.concatenate(parts)
-    with jax.ensure_compile_time_eval():
-        return jnp.concatenate(parts)
+    return as_constant(np.concatenate([np.asarray(part) for part in parts]))
 
 
 def joint_values(

@@ -24,7 +24,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jaxtyping import Array, Complex, Float
 
 from ..bases.quadrature import quadrature
@@ -120,6 +119,8 @@ def is_narrow(discretisation: Discretisation) -> bool:
 
 
 def _steady_along(axis: int, discretisation: Discretisation, nodes: Nodes) -> SteadyInverse:
+    import scipy.linalg
+
     (trial, *_), (tests, *_) = discretisation.bases[axis], make_tests(discretisation)
     test: Any = tests.bases[axis]
     points, weights = quadrature(trial.axis, nodes[axis][1])

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
 
 from ..bases.base import Basis
 from ..bases.orthonormal import Orthonormal
@@ -103,6 +102,8 @@ def term_owners(problem: Problem, terms: tuple[Term, ...]) -> dict[str, str]:
     to one: as `problem.tested_by` says, else by what each differentiates most along an axis with initial values, else
     along all axes together.
     """
+    from scipy.optimize import linear_sum_assignment
+
     owners: dict[str, str] = {}
     for term in terms:
         if term.face is not None:
@@ -117,7 +118,7 @@ def term_owners(problem: Problem, terms: tuple[Term, ...]) -> dict[str, str]:
     # Rows beyond the number of fields (more equations than unknowns) are tested by what they are mostly about.
     for row, term in enumerate(equations):
         owners[term.name] = problem.fields[int(np.argmax(scores[row]))]
-    for row, column in zip(*scipy.optimize.linear_sum_assignment(-scores), strict=True):
+    for row, column in zip(*linear_sum_assignment(-scores), strict=True):
         owners[equations[row].name] = problem.fields[column]
     return owners
 

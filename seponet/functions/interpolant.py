@@ -4,6 +4,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -51,7 +52,10 @@ def interpolate(space: Space, values: Float[Array | np.ndarray, "functions *_"])
         precision = {} if xp is np else {"precision": "highest"}
         values = xp.tensordot(values, xp.asarray(coefficients, values.dtype), ((first,), (0,)), **precision)
         bases.append(basis)
-    return Functions(Interpolant(space.domain, tuple(bases), space.components), jnp.asarray(values))
+    return Functions(
+        Interpolant(space.domain, tuple(bases), space.components),
+        values if isinstance(values, Array) else jax.device_put(values),
+    )
 
 
 @functools.cache

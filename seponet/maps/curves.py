@@ -8,7 +8,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from scipy.interpolate import PPoly, make_interp_spline
 
 from ..mapped import arguments
 
@@ -133,6 +132,8 @@ class _Spline:
     """The spline through values at given parameters: quintic, or of the highest odd degree that the points allow."""
 
     def __init__(self, parameters: np.ndarray, values: np.ndarray) -> None:
+        from scipy.interpolate import PPoly, make_interp_spline
+
         degree = next(k for k in (5, 3, 1) if len(values) > k)
         spline = PPoly.from_spline(make_interp_spline(parameters, values, k=degree))
         proper = np.diff(spline.x) > 0

@@ -9,10 +9,10 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 
-import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from .._program import OwnProgram
 from ..calculus.model import Sensors
 from ..equations.problem import Problem
 from ..functions import Expansion, GaussianField, Space, SpectralField, resolve
@@ -70,9 +70,7 @@ def make_branch(
                 known[name] = _covariance_factor(space, dict(counts))
     # Values as they are need no statistics, only a shape.
     unknown = tuple((name, counts) for name, counts in sensors if name not in known)
-    samples = _sample_sensor_values(problem, unknown, sample_key, SAMPLES if encoder != "sensors" else 2)
-    if translation is not None:
-        samples, _ = translation.align(samples)
+    samples = _sample_sensor_values(problem, unknown, sample_key, SAMPLES if encoder != "sensors" else 2, translation)
     encoders = {name: _encoder(problem, config, name, np.asarray(samples[name])) for name, _ in unknown}
     encoders |= {name: _pca(config, factor, factor=True) for name, factor in known.items()}
     return join_encoders(encoders, config, out_size, key), sensors
@@ -196,15 +194,17 @@ def _covariance_factor(space: Expansion, counts: Mapping[str, int]) -> np.ndarra
     return (flat[largest, None] * products).reshape(-1, *counts.values())
 
 
-def _sample_sensor_values(problem: Problem, sensors: Sensors, key: PRNGKeyArray, count: int) -> dict[str, Array]:
-    """What the sensors see of a sample of inputs."""
+def _sample_sensor_values(
+    problem: Problem, sensors: Sensors, key: PRNGKeyArray, count: int, translation: Translation | None
+) -> Mapping[str, Array]:
+    """What the sensors see of a sample of inputs, aligned."""
 
-    @jax.jit
-    def draw(key: PRNGKeyArray) -> dict[str, Array]:
+    def draw(key: PRNGKeyArray) -> Mapping[str, Array]:
         samples = problem.sample(key, count)
-        return {name: sense(samples[name], dict(counts)) for name, counts in sensors}
+        seen = {name: sense(samples[name], dict(counts)) for name, counts in sensors}
+        return seen if translation is None else translation.align(seen)[0]
 
-    return draw(key)
+    return OwnProgram(draw, brief=True)(key)
 
 
 def _transformed(name: str, transform: str, values: np.ndarray) -> np.ndarray:

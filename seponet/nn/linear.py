@@ -1,12 +1,14 @@
 """Affine layers and their random starts."""
 
 import math
-from functools import partial
 
 import equinox as eqx
 import jax
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from .._program import compiled_briefly
 from ..calculus import taylor
 from ..calculus.decoders import matmul
 
@@ -30,7 +32,7 @@ class Linear(eqx.Module):
     def __init__(self, in_size: int, out_size: int, *, zero: bool = False, key: PRNGKeyArray) -> None:
         limit = 0.0 if zero else 1 / math.sqrt(in_size)
         weight_key, bias_key = jax.random.split(key)
-        self.weight = uniform(weight_key, (out_size, in_size), limit).T
+        self.weight = uniform(weight_key, (out_size, in_size), limit, transposed=True)
         self.bias = uniform(bias_key, (out_size,), limit)
 
     @property
@@ -54,19 +56,24 @@ class Linear(eqx.Module):
         return matmul(x.reshape(-1, x.shape[-1]), self.weight)
 
 
-def uniform(key: PRNGKeyArray, shape: tuple[int, ...], limit: float) -> Float[Array, "*shape"]:
+def uniform(
+    key: PRNGKeyArray, shape: tuple[int, ...], limit: float, *, transposed: bool = False
+) -> Float[Array, "*shape"]:
     """Numbers between -limit and limit: those of `jax.random.uniform`, without its compilation for every shape.
 
     JAX's generator numbers its draws in row-major order, so a longer draw begins with the shorter one. Lengths rounded
-    up to powers of four are compiled once and serve all layers; setting up a model is then several times faster.
+    up to powers of four are compiled once, in a hurry, and serve all layers; setting up a model is then several times
+    faster.
     """
     size = math.prod(shape)
     length = 1024
     while length < size:
         length *= 4
-    return _cut(jax.random.uniform(key, (length,), minval=-limit, maxval=limit), shape)
+    drawn = _numbers(key, length, np.float64(limit))
+    numbers = (drawn if isinstance(drawn, Tracer) else np.asarray(drawn))[:size].reshape(shape)
+    return jax.device_put(numbers.T if transposed else numbers)
 
 
-@partial(jax.jit, static_argnames="shape")
-def _cut(numbers: Array, shape: tuple[int, ...]) -> Array:
-    return numbers[: math.prod(shape)].reshape(shape)
+@compiled_briefly
+def _numbers(key: PRNGKeyArray, length: int, limit: Float[Array, ""]) -> Float[Array, " length"]:
+    return jax.random.uniform(key, (length,), minval=-limit, maxval=limit)

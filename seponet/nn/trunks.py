@@ -9,9 +9,11 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ..bases.base import Basis
+from ..bases.base import Basis, as_constant
 from ..calculus import taylor
 from ..calculus.projectors import Projector
 
@@ -98,4 +100,7 @@ class BasisTrunk(AbstractTrunk):
         return self.bases
 
     def __call__(self, points: Float[Array, " n"], order: int) -> Float[Array, "orders fields rank n"]:
-        return jnp.stack([jnp.swapaxes(basis(points, order), 1, 2) for basis in self.bases], axis=1)
+        if isinstance(points, Tracer):
+            return jnp.stack([jnp.swapaxes(basis(points, order), 1, 2) for basis in self.bases], axis=1)
+        tables = [np.swapaxes(basis.constant(points, order), 1, 2) for basis in self.bases]
+        return as_constant(np.stack(tables, axis=1))

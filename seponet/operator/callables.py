@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64
@@ -42,7 +43,7 @@ def between_samples(
     - `given`, `read`: the callables, and what was made of them.
     """
     points = [_beside(np.asarray(p, np.float64)) for p in space.sensors(_fine(space, counts)).points]
-    where = Grid.of(space.domain, {axis: jnp.asarray(p) for axis, p in zip(space.domain, points, strict=True)})
+    where = Grid.of(space.domain, {axis: jax.device_put(p) for axis, p in zip(space.domain, points, strict=True)})
     found = np.asarray(read(where), np.float64)
     found = found if space.components is None else np.swapaxes(found, 0, 1)
     true = np.stack([_values(name, space, function, points) for function in given])

@@ -18,6 +18,7 @@ from ..discretise.bandwidth import Bandwidth, bandwidths, resolving_nodes
 from ..discretise.discretisation import Discretisation
 from ..discretise.newton import padded
 from ..functions import Functions
+from ..functions.space import take_rows
 from ..nn.model import OperatorNetwork
 from .calibrate import (
     BANDWIDTH,
@@ -212,7 +213,7 @@ class ErrorEstimator:
         nodes = self._nodes(larger_basis(self.model, calibration), part)
         if nodes == calibration.nodes:
             return size
-        finer = np.asarray(_residuals(self.model, calibration, part, coefficients[rows], nodes), np.float64)
+        finer = np.asarray(_residuals(self.model, calibration, part, take_rows(coefficients, rows), nodes), np.float64)
         size = size.copy()
         size[rows] = finer
         return size

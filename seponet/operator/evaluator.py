@@ -60,12 +60,13 @@ class CompiledEvaluator:
         self.model, self.coefficients, self.symbols, self.memory = model, coefficients, tuple(symbols), memory
         self.points = points
         # An evaluator may be asked for first in a program that is being traced, and is kept for later ones.
-        with in_precision_of(model), jax.ensure_compile_time_eval():
-            self._prepare(coordinates, points)
+        with in_precision_of(model):
+            with jax.ensure_compile_time_eval():
+                self.where, self.coordinates = locate(model.problem.domain, coordinates, points=points)
+            self._prepare()
 
-    def _prepare(self, coordinates: Mapping[str, Any], points: bool) -> None:
+    def _prepare(self) -> None:
         model = self.model
-        self.where, self.coordinates = locate(model.problem.domain, coordinates, points=points)
         self._arrays, self._static = eqx.partition(model, eqx.is_array)
         self._compiled = jax.jit(self._values)
         self._chunks: dict[int, tuple[int, int]] = {}
@@ -75,7 +76,8 @@ class CompiledEvaluator:
         # A grid is a constant of the traced program, so that classical bases are tabulated in float64; scattered points
         # may be too many for one.
         where = self.where if isinstance(self.where, Points) else None
-        self._table = jax.jit(self._basis_values)(self._arrays, where) if small else None
+        with jax.ensure_compile_time_eval():
+            self._table = jax.jit(self._basis_values)(self._arrays, where) if small else None
 
     def __call__(self, u: Any = None) -> xr.DataArray | xr.Dataset:
         """The fields for one or many functions, given as for `Operator.predict`."""

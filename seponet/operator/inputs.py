@@ -157,7 +157,7 @@ def _read(name: str, space: Space, counts: Mapping[str, int], value: Any) -> tup
 
 def _check_values(name: str, data: np.ndarray) -> None:
     """Refuse what is not finite, or would not be in the precision in which it is used."""
-    largest = np.finfo(jnp.zeros(()).dtype).max
+    largest = np.finfo(jax.dtypes.canonicalize_dtype(float)).max
     wrong = ~(np.abs(data) <= largest)
     if np.any(wrong):
         index = tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._files import current_umask, read_text, replacing, write_text
@@ -264,7 +263,7 @@ def _name(cls: type) -> str | dict[str, str]:
 def _array(description: dict[str, Any], arrays: Sequence[np.ndarray]) -> jax.Array:
     # What was saved in float64 stays so in a program that computes in float32.
     with jax.enable_x64(True):
-        return jnp.asarray(arrays[description["array"]])
+        return jax.device_put(arrays[description["array"]])
 
 
 def _may_replace(path: Path) -> bool:

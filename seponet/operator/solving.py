@@ -16,6 +16,7 @@ from .._text import percent
 from ..discretise.bandwidth import Bandwidth
 from ..discretise.level import Level
 from ..functions import Functions
+from ..functions.space import take_rows
 from .calibrate import network_coefficients
 from .climb import LEVELS, climb, part
 from .error import ErrorEstimator
@@ -122,7 +123,7 @@ def solve_to(
     with double_precision():
         functions = to_double({name: f[rest] for name, f in inputs.items()})
         needs = estimator.needs(functions, accepted.outside[rest], UNSEEN * rtol)
-        start = _finite(estimator.start(functions, coefficients[rest]))
+        start = _finite(estimator.start(functions, take_rows(coefficients, rest)))
         prepared = (time.perf_counter() - began) / len(rest)
         levels = range(ladder.lowest(rtol / estimator.typical), LEVELS)
         climbed = climb(ladder, needs, functions, start, rtol, accepted.outside[rest], levels)
