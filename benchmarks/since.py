@@ -2,6 +2,7 @@
 
     seponet bench since            # against the commit that issues of speed were written for
     seponet bench since COMMIT     # against another one, which is checked out beside
+    seponet bench since --render   # the table from what is stored
 
 Both trees do the same: steps with the earlier one's recipe `quick`, so at equal learning curves; whose turn it is
 alternates, so that whatever else the machine does meets both.
@@ -19,9 +20,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from results import machine, store
+from results import RESULTS, machine, store
 
 HERE = Path(__file__).parent
+TABLE = HERE / "tables" / "since.md"
 BASE = "454fcd7"
 PROBLEMS = ("burgers", "diffusion_reaction", "nonlinear_diffusion", "advection", "heat")
 WHO = ("before", "now")
@@ -132,13 +134,30 @@ def compare(commit: str, problems: list[str], repeats: int) -> dict[str, Any]:
     return {"commit": commit, "rows": rows, "machine": machine()}
 
 
+def table(content: dict[str, Any]) -> str:
+    lines = [
+        f"# Against commit {content['commit']}",
+        "",
+        f"Commit {content['machine']['commit'][:7]}, {content['machine']['cores']} cores, by turns in one run; medians "
+        "of steps and predictions, the least of what is done once in a process. Steps are those of the earlier recipe.",
+        "",
+        "| what | before | now | ratio |",
+        "|---|---|---|---|",
+        *(f"| {r['what']} | {r['before']:.3g} | {r['now']:.3g} | {r['ratio']:.2f} |" for r in content["rows"]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commit", nargs="?", default=BASE)
     parser.add_argument("--only", nargs="+", choices=PROBLEMS, default=list(PROBLEMS), help="problems to train")
     parser.add_argument("--repeats", type=int, default=21)
+    parser.add_argument("--render", action="store_true", help="only write the table from what is stored")
     arguments = parser.parse_args()
-    store("since", compare(arguments.commit, arguments.only, arguments.repeats))
+    if not arguments.render:
+        store("since", compare(arguments.commit, arguments.only, arguments.repeats))
+    TABLE.write_text(table(json.loads((RESULTS / "since.json").read_text())))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,11 @@ exporter knows their products.
 import math
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .linear import uniform
+from .linear import split, uniform
 
 
 class AxisFilter(eqx.Module):
@@ -67,7 +66,7 @@ class GridFilter(eqx.Module):
         *,
         key: PRNGKeyArray,
     ) -> None:
-        keys = jax.random.split(key, len(grid))
+        keys = split(key, len(grid))
         self.axes = tuple(
             AxisFilter(size, wraps, channels, reach, key=k) for size, wraps, k in zip(grid, periodic, keys, strict=True)
         )

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
@@ -28,6 +27,7 @@ from .config import ModelConfig, choose
 from .coordinate_maps import Affine, Chain, Coordinatewise, PeriodicFeatures
 from .deeponet import DeepONet
 from .fixed import Fixed
+from .linear import split
 from .mlp import MLP
 from .model import OperatorNetwork
 from .modified_mlp import ModifiedMLP
@@ -55,7 +55,7 @@ def build(problem: Problem, config: ModelConfig | None = None, *, key: PRNGKeyAr
     - `key`: for the initial weights, and for the sample of inputs that statistics of encoders are taken from.
     """
     config = ModelConfig(**{**vars(config or ModelConfig()), **changes})
-    branch_key, trunk_key, sample_key = jax.random.split(key, 3)
+    branch_key, trunk_key, sample_key = split(key, 3)
     exact = _exact_axes(problem, config)
     kind = choose("kind", config.kind, ("seponet", "deeponet", "deeponet_repeated"))
     if kind == "seponet":
@@ -217,7 +217,7 @@ def _trunks(
             raise ValueError("fields that come from a potential need the same kinds of exact conditions")
         by_owner = by_owner[:1] * potentials.count
     kinds = _trunk_kinds(problem, config.trunk)
-    keys = jax.random.split(key, len(ranks))
+    keys = split(key, len(ranks))
     trunks: list[AbstractTrunk] = []
     for i, (name, axis) in enumerate(problem.domain.axes):
         projectors = tuple(of_axis.get(name) for of_axis in by_owner)

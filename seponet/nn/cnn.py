@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from .activations import activation as named
 from .encoders import AbstractEncoder
-from .linear import Linear, uniform
+from .linear import Linear, split, uniform
 
 
 class Convolution(eqx.Module):
@@ -45,7 +45,7 @@ class Convolution(eqx.Module):
     ) -> None:
         shape = (kernel,) * dimensions + (in_size, out_size)
         limit = 1 / math.sqrt(math.prod(shape[:-1]))
-        weight_key, bias_key = jax.random.split(key)
+        weight_key, bias_key = split(key, 2)
         self.weight = uniform(weight_key, shape, limit)
         self.bias = uniform(bias_key, (out_size,), limit)
         self.stride = stride
@@ -78,7 +78,7 @@ class ResidualBlock(eqx.Module):
     activation: str = eqx.field(static=True)
 
     def __init__(self, dimensions: int, channels: int, periodic: bool, activation: str, *, key: PRNGKeyArray) -> None:
-        keys = jax.random.split(key, 3)
+        keys = split(key, 3)
         self.first = Convolution(dimensions, channels, 2 * channels, 3, 2, periodic, key=keys[0])
         self.second = Convolution(dimensions, 2 * channels, 2 * channels, 3, 1, periodic, key=keys[1])
         self.skip = Convolution(dimensions, channels, 2 * channels, 1, 2, periodic, key=keys[2])
@@ -130,7 +130,7 @@ class CNN(AbstractEncoder):
         named(activation)  # a wrong name fails here rather than at the first evaluation
         self.shape = grid if components is None else (components, *grid)
         self.components = components
-        first_key, last_key, *keys = jax.random.split(key, blocks + 2)
+        first_key, last_key, *keys = split(key, blocks + 2)
         self.first = Convolution(len(grid), components or 1, width, 1, 1, periodic, key=first_key)
         self.blocks = tuple(
             ResidualBlock(len(grid), width * 2**i, periodic, activation, key=k) for i, k in enumerate(keys)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .linear import Linear, matmul
+from .linear import Linear, matmul, split
 
 
 class FieldBlock(eqx.Module):
@@ -28,7 +28,7 @@ class FieldBlock(eqx.Module):
     def __init__(
         self, make_filter: Callable[[PRNGKeyArray], Callable[[Any], Array]], channels: int, *, key: PRNGKeyArray
     ) -> None:
-        keys = jax.random.split(key, 3)
+        keys = split(key, 3)
         self.filter = make_filter(keys[0])
         self.gate = Linear(channels, 2 * channels, key=keys[1])
         self.mix = Linear(channels, channels, key=keys[2])

@@ -1,12 +1,11 @@
 """A residual network whose blocks multiply."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from .activations import activation as named
-from .linear import Linear
+from .linear import Linear, split
 
 
 class GatedBlock(eqx.Module):
@@ -17,7 +16,7 @@ class GatedBlock(eqx.Module):
     out: Linear
 
     def __init__(self, width: int, *, key: PRNGKeyArray) -> None:
-        keys = jax.random.split(key, 3)
+        keys = split(key, 3)
         self.gate, self.value, self.out = (Linear(width, width, key=k) for k in keys)
 
     def __call__(self, h: Float[Array, "n width"], activation: str) -> Float[Array, "n width"]:
@@ -57,7 +56,7 @@ class GatedMLP(eqx.Module):
         if depth < 1:
             raise ValueError(f"a gated network has at least one block; got depth {depth}")
         named(activation)
-        keys = jax.random.split(key, depth + 2)
+        keys = split(key, depth + 2)
         self.first = Linear(in_size, width, key=keys[0])
         self.blocks = tuple(GatedBlock(width, key=k) for k in keys[1:-1])
         self.last = Linear(width + in_size, out_size, zero=zero_last, key=keys[-1])

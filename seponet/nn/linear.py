@@ -31,7 +31,7 @@ class Linear(eqx.Module):
 
     def __init__(self, in_size: int, out_size: int, *, zero: bool = False, key: PRNGKeyArray) -> None:
         limit = 0.0 if zero else 1 / math.sqrt(in_size)
-        weight_key, bias_key = jax.random.split(key)
+        weight_key, bias_key = split(key, 2)
         self.weight = uniform(weight_key, (out_size, in_size), limit, transposed=True)
         self.bias = uniform(bias_key, (out_size,), limit)
 
@@ -69,11 +69,17 @@ def uniform(
     length = 1024
     while length < size:
         length *= 4
-    drawn = _numbers(key, length, np.float64(limit))
+    drawn = _numbers(key, length, np.asarray(limit))
     numbers = (drawn if isinstance(drawn, Tracer) else np.asarray(drawn))[:size].reshape(shape)
     return jax.device_put(numbers.T if transposed else numbers)
 
 
 @compiled_briefly
-def _numbers(key: PRNGKeyArray, length: int, limit: Float[Array, ""]) -> Float[Array, " length"]:
+def split(key: PRNGKeyArray, count: int) -> tuple[PRNGKeyArray, ...]:
+    """The keys of `jax.random.split`, by a program that is compiled in a hurry."""
+    return tuple(jax.random.split(key, count))
+
+
+@compiled_briefly
+def _numbers(key: PRNGKeyArray, length: int, limit: Float[np.ndarray, ""]) -> Float[Array, " length"]:
     return jax.random.uniform(key, (length,), minval=-limit, maxval=limit)

@@ -25,7 +25,7 @@ from .axis_filter import GridFilter
 from .branch import AbstractBranch
 from .field_block import FieldBlock, mix_channels
 from .fixed import Fixed
-from .linear import Linear
+from .linear import Linear, split
 
 
 class MarchingBranch(AbstractBranch):
@@ -83,7 +83,7 @@ class MarchingBranch(AbstractBranch):
         self.time, self.space = Fixed(jnp.asarray(time)), tuple(Fixed(jnp.asarray(matrix)) for matrix in space)
         fields, outputs = len(initial), len(initial) * (time.shape[2] - 1)
         self.increments = Fixed(jnp.full(outputs, 0.1))
-        keys = jax.random.split(key, blocks + 3)
+        keys = split(key, blocks + 3)
         channels = fields + len(parameters) + sum(2 if periodic[axis] else 1 for axis in marked)
         self.first = Linear(channels, width, key=keys[0])
         self.skip = GridFilter(grid, periodic, outputs, None, key=keys[1])

@@ -1,12 +1,11 @@
 """The multilayer perceptron."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from .activations import activation as named
-from .linear import Linear
+from .linear import Linear, split
 
 
 class MLP(eqx.Module):
@@ -51,7 +50,7 @@ class MLP(eqx.Module):
             raise ValueError("skip=True goes past the hidden layers and there are none; take depth >= 1 or skip=False")
         for name in (activation, final_activation):
             named(name)  # a wrong name fails here rather than at the first evaluation
-        keys = jax.random.split(key, depth + 1)
+        keys = split(key, depth + 1)
         sizes = (in_size, *(width,) * depth)
         hidden = [Linear(sizes[i], sizes[i + 1], key=keys[i]) for i in range(depth)]
         last = Linear(sizes[-1] + (in_size if skip else 0), out_size, zero=zero_last, key=keys[-1])

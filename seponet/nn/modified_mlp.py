@@ -1,13 +1,12 @@
 """The modified multilayer perceptron of Wang, Teng and Perdikaris (2021)."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..calculus import taylor
 from .activations import activation as named
-from .linear import Linear
+from .linear import Linear, split
 
 
 class ModifiedMLP(eqx.Module):
@@ -50,7 +49,7 @@ class ModifiedMLP(eqx.Module):
             raise ValueError(f"a modified MLP has at least one hidden layer; got depth={depth}")
         for name in (activation, final_activation):
             named(name)  # a wrong name fails here rather than at the first evaluation
-        keys = jax.random.split(key, depth + 1)
+        keys = split(key, depth + 1)
         # U, V and H_1 see the same input with the same fan-in: one matrix product serves the three.
         self.encoder = Linear(in_size, 3 * width, key=keys[0])
         self.gates = tuple(Linear(width, width, key=k) for k in keys[1:-1])

@@ -24,7 +24,7 @@ from jaxtyping import Array, Complex, Float, PRNGKeyArray
 from .branch import AbstractBranch
 from .field_block import FieldBlock, mix_channels
 from .fixed import Fixed
-from .linear import Linear, uniform
+from .linear import Linear, split, uniform
 
 
 class SpectralFilter(eqx.Module):
@@ -137,7 +137,7 @@ class FieldBranch(AbstractBranch):
         sizes = {name: float(np.sqrt(np.mean(np.square(values)))) for name, values in samples.items()}
         self.scales = {name: Fixed(jnp.asarray(1 / size if size else 1.0)) for name, size in sizes.items()}
         channels = sum(math.prod(values.shape[1 : values.ndim - len(grid)]) for values in samples.values())
-        first, last, *keys = jax.random.split(key, blocks + 2)
+        first, last, *keys = split(key, blocks + 2)
         self.first = Linear(channels, width, key=first)
         self.blocks = tuple(
             FieldBlock(lambda k: SpectralFilter(grid, width, reach, waves, key=k), width, key=key) for key in keys
