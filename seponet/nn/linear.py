@@ -81,5 +81,5 @@ def split(key: PRNGKeyArray, count: int) -> tuple[PRNGKeyArray, ...]:
 
 
 @compiled_briefly
-def _numbers(key: PRNGKeyArray, length: int, limit: Float[np.ndarray, ""]) -> Float[Array, " length"]:
+def _numbers(key: PRNGKeyArray, length: int, limit: Float[Array | np.ndarray, ""]) -> Float[Array, " length"]:
     return jax.random.uniform(key, (length,), minval=-limit, maxval=limit)
