@@ -147,11 +147,14 @@ def test_a_batch_is_indexed() -> None:
     where = space.sensors(4)
     values = np.asarray(functions(where))
     assert len(functions) == 3
-    for rows, chosen in [(slice(1, 3), values[:, 1:3]), (-1, values[:, 2:]), (np.array([2, 0]), values[:, [2, 0]])]:
+    arrays = [np.array([2, 0]), np.array([-1, 1, 1]), np.array([True, False, True])]
+    for rows, chosen in [(slice(1, 3), values[:, 1:3]), (-1, values[:, 2:]), *((a, values[:, a]) for a in arrays)]:
         np.testing.assert_allclose(functions[rows](where), chosen, rtol=0, atol=1e-13)
     assert len(list(functions)) == len(functions)  # iteration comes to an end
     with pytest.raises(IndexError, match=f"there are {len(functions)} functions"):
         functions[len(functions)]
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):  # JAX would take the last one
+        functions[np.array([0, 3])]
 
 
 def test_sensors() -> None:

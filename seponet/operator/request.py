@@ -79,14 +79,14 @@ def locate(domain: Domain, given: Mapping[str, Any], *, points: bool = False) ->
         arrays[name] = array
     if not points:
         check_size({name: array.size for name, array in arrays.items()})
-        return Grid.of(domain, {name: jax.device_put(np.atleast_1d(a)) for name, a in arrays.items()}), arrays
+        return Grid.of(domain, {name: jax.device_put(np.array(a, ndmin=1)) for name, a in arrays.items()}), arrays
     sizes = {a.shape[0] for a in arrays.values() if a.ndim} or {1}
     if len(sizes) > 1:
         listed = ", ".join(f"{a.size} of {name}" for name, a in arrays.items())
         raise ValueError(f"points need as many coordinates along every axis; got {listed} (points=False makes a grid)")
     (size,) = sizes
     arrays = {name: np.broadcast_to(a, (size,)) for name, a in arrays.items()}
-    return Points.of(domain, {name: jax.device_put(a) for name, a in arrays.items()}), arrays
+    return Points.of(domain, {name: jax.device_put(np.array(a)) for name, a in arrays.items()}), arrays
 
 
 def requested_symbols(
