@@ -6,6 +6,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
+import numpy as np
 from jax.core import Tracer
 
 P = ParamSpec("P")
@@ -24,10 +25,16 @@ def compiled_briefly(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        inner = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs)))
+        inner = _is_traced((args, kwargs))
         return (thorough if inner or not _on_processor() else brief)(*args, **kwargs)
 
     return run
+
+
+def _is_traced(arguments: Any) -> bool:
+    """Whether a program is being traced, also if it has none of the arguments."""
+    some = jax.lax.neg(np.float32(0))
+    return any(isinstance(leaf, Tracer) for leaf in (some, *jax.tree.leaves(arguments)))
 
 
 def _on_processor() -> bool:
@@ -54,11 +61,14 @@ class OwnProgram:
             return function(*jax.tree.unflatten(treedef, leaves))
 
         self.function = function
-        options = HURRY if brief and _on_processor() else None
-        self._run = jax.jit(run, static_argnums=1, compiler_options=options)
+        self.brief = brief and _on_processor()
+        self._run = jax.jit(run, static_argnums=1, compiler_options=HURRY if self.brief else None)
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._run(*_split(arguments))
+        if not self.brief:
+            return self._run(*_split(arguments))
+        # Options of the compiler are for whole programs: in one that is being traced it is a part of that.
+        return self.function(*arguments) if _is_traced(arguments) else self._run(*_split(arguments))
 
     def compile(self, *arguments: Any) -> Any:
         """The program for such arguments; a call that follows need not compile again."""

@@ -34,5 +34,8 @@ def test_it_may_be_part_of_another_program_and_be_differentiated():
     x = jnp.linspace(-1.0, 1.0, 9).reshape(3, 3)
     inside = jax.jit(lambda x: jax.lax.fori_loop(0, 2, lambda _, y: iterate(y, 2), x))(x)
     np.testing.assert_allclose(inside, plain(x, 4), rtol=1e-12)
+    # Options of the compiler are for whole programs, so also what depends on no argument of one has to know of it.
+    for constant in (lambda: iterate(x, 2), lambda: OwnProgram(plain, brief=True)(x, 2)):
+        np.testing.assert_allclose(jax.jit(constant)(), plain(x, 2), rtol=1e-12)
     gradient = jax.grad(lambda x: jnp.sum(iterate(x, 2)))(x)
     np.testing.assert_allclose(gradient, jax.grad(lambda x: jnp.sum(plain(x, 2)))(x), rtol=1e-12)

@@ -88,8 +88,7 @@ class AbstractStep(abc.ABC):
             step=jnp.zeros((), int),
             length=jnp.asarray(length, int),
             parameters=self.trained,
-            # One program, compiled in a hurry: its zeros have many shapes.
-            optimizer=OwnProgram(self.optimizer(length).init, brief=True)(self.trained),
+            optimizer=self.optimizer(length).init(self.trained),
             rate=jnp.ones(()),
             **parts,
         )
