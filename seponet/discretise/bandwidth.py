@@ -77,10 +77,7 @@ def band_along(name: str, needs: Sequence[Bandwidth], ranks: Nodes) -> int:
 
 def _along(name: str, functions: Functions, axis: str, tolerance: float) -> Bandwidth:
     chunk = max(1, CHUNK // (2 * FINEST * ACROSS ** (len(functions.space.domain) - 1)))
-    batches = (
-        [functions] if len(functions) <= chunk else [functions[i : i + chunk] for i in range(0, len(functions), chunk)]
-    )
-    parts = [_remainders(batch, axis) for batch in batches]
+    parts = [_remainders(functions[i : i + chunk], axis) for i in range(0, len(functions), chunk)]
     missed = np.max(parts, axis=0)
     # What cancels in the differences of `_remainders` can't be told from zero.
     needed = np.sum(missed > max(tolerance, 3e-8)) + 1
