@@ -52,12 +52,20 @@ class Translation(eqx.Module):
     ) -> Float[Array, "functions fields *ranks"]:
         """The coefficients of the solutions, translated back to where their inputs are."""
         c = jnp.moveaxis(coefficients, 2 + self.place, -1)
-        cosine, sine = c[..., 1::2], c[..., 2::2]
-        phase = _phases(angle, np.arange(1, cosine.shape[-1] + 1), c.ndim)
+        pairs = c.shape[-1] // 2
+        phase = _phases(angle, np.arange(1, pairs + 1), c.ndim)
         cos, sin = jnp.cos(phase), jnp.sin(phase)
-        pairs = jnp.stack([cosine * cos - sine * sin, cosine * sin + sine * cos], axis=-1)
-        turned = jnp.concatenate([c[..., :1], pairs.reshape(*c.shape[:-1], -1)], axis=-1)
+        # Every cosine trades places with its sine in one gather: slices of every second number, put together again,
+        # took XLA a sixth of a training step of Burgers' equation.
+        partner = np.concatenate([[0], np.arange(1, 2 * pairs + 1).reshape(-1, 2)[:, ::-1].ravel()])
+        turned = _interleaved(1.0, cos, cos) * c + _interleaved(0.0, -sin, sin) * c[..., partner]
         return jnp.moveaxis(turned, -1, 2 + self.place)
+
+
+def _interleaved(mean: float, cosines: Array, sines: Array) -> Array:
+    """A number for the mean and one for every cosine and sine, in the order of a Fourier basis."""
+    pairs = jnp.stack([cosines, sines], axis=-1).reshape(*cosines.shape[:-1], -1)
+    return jnp.concatenate([jnp.full_like(pairs[..., :1], mean), pairs], axis=-1)
 
 
 def _translate(values: Array, axis: int, angle: Float[Array, " functions"]) -> Array:

@@ -101,6 +101,8 @@ class AbstractStep(abc.ABC):
         self, state: TrainState, loss: Float[Array, ""], gradient: PyTree
     ) -> tuple[PyTree, PyTree, Bool[Array, ""]]:
         """Parameters and optimizer after an update, and whether it was finite."""
+        # Products with matrices that are stored transposed are slow, and XLA would make the gradient of a weight one.
+        gradient = jax.lax.optimization_barrier(gradient)
         updates, optimizer = self.optimizer(state.length).update(gradient, state.optimizer, state.parameters)
         updates = jax.tree.map(lambda u: state.rate * u, updates)
         finite = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(updates))
