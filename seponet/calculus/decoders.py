@@ -116,10 +116,10 @@ class Tucker(AbstractDecoder):
         for c, orders in terms:
             value = core
             for axis in first:
-                value = _contract_axis(value, tables[axis][orders[axis]], axis)
+                value = contract_axis(value, tables[axis][orders[axis]], axis)
             value, order = _scale(c, value), orders[last]
             inner[order] = inner[order] + value if order in inner else value
-        values = [_contract_axis(value, tables[last][order], last) for order, value in inner.items()]
+        values = [contract_axis(value, tables[last][order], last) for order, value in inner.items()]
         return jnp.moveaxis(reduce(add, values), -2, 0)
 
     def flops(self, shape: tuple[int, ...], terms: DerivativeSum) -> int:
@@ -153,7 +153,7 @@ def _pick(tables: Tables, orders: Sequence[int]) -> list[Float[Array, "rank _"]]
     return [table[m] for table, m in zip(tables, orders, strict=True)]
 
 
-def _contract_axis(core: Array, factor: Float[Array, "rank n"], axis: int) -> Array:
+def contract_axis(core: Array, factor: Float[Array, "rank n"], axis: int) -> Array:
     """One axis of `[.., functions, r_d]` contracted in its place; `axis` does not count that of the functions."""
     if axis == core.ndim - 2:
         return _last_axis(core, factor)

@@ -23,6 +23,7 @@ from .._program import compiled_briefly
 from ..bases.quadrature import quadrature
 from ..calculus.assembly import Assembly, Piece
 from ..calculus.collocation import Nodes, make_collocation
+from ..calculus.decoders import contract_axis
 from ..calculus.evaluate import volume_element
 from ..calculus.model import Model
 from ..derivatives import MultiIndex, order_along
@@ -99,10 +100,10 @@ class TestedResiduals:
 
     def project(self, term: int, values: Float[Array, "functions *points"]) -> Float[Array, "functions rows"]:
         """The integrals of values on the grid times each test function of a term."""
-        for table in self.tables[term]:
-            # Contracts the first axis that is left and appends its test functions, so the axes end up in order.
-            values = jnp.tensordot(values, table, ((1,), (0,)), precision="highest")
-        return values.reshape(values.shape[0], -1)
+        values = jnp.moveaxis(values, 0, -2)
+        for axis, table in enumerate(self.tables[term]):
+            values = contract_axis(values, table, axis)
+        return jnp.moveaxis(values, -2, 0).reshape(values.shape[-2], -1)
 
     def linearise(
         self, coefficients: Float[Array, "functions fields *_"]

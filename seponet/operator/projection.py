@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Float64
 
 from .._program import compiled_briefly
 from ..calculus.collocation import Nodes, make_collocation
+from ..calculus.decoders import contract_axis
 from ..calculus.evaluate import evaluate
 from ..calculus.model import FixedCoefficients, Model
 from ..discretise.discretisation import Discretisation
@@ -38,13 +39,13 @@ def _project(
     lifts = evaluate(FixedCoefficients(discretisation, zero), inputs, collocation.where, symbols)
     fields = []
     for number, symbol in enumerate(symbols):
-        values = jnp.broadcast_to(ours[symbol] - lifts[symbol], (count, *collocation.where.shape))
-        for bases, weights, points in zip(
-            discretisation.bases, collocation.weights, collocation.where.points, strict=True
+        values = jnp.moveaxis(jnp.broadcast_to(ours[symbol] - lifts[symbol], (count, *collocation.where.shape)), 0, -2)
+        for axis, (bases, weights, points) in enumerate(
+            zip(discretisation.bases, collocation.weights, collocation.where.points, strict=True)
         ):
             basis = bases[number]
             assert weights is not None
             table = basis(points, 0)[0] * weights[:, None] * basis.axis.length
-            values = jnp.tensordot(values, table, ((1,), (0,)), precision="highest")
-        fields.append(values)
+            values = contract_axis(values, table, axis)
+        fields.append(jnp.moveaxis(values, -2, 0))
     return jnp.stack(fields, axis=1)
