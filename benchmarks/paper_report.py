@@ -4,6 +4,7 @@ from pathlib import Path
 
 import published
 import tables
+from matplotlib.ticker import LogLocator, NullFormatter
 from study import Finished, Outcome
 
 from seponet.drawing.style import LINES, TEXT, new_figure, style_lines
@@ -66,10 +67,13 @@ def _spread(mean: float, deviation: float) -> str:
 
 
 def _draw(outcomes: list[Outcome]) -> None:
-    few = len(outcomes) < 3
-    figure = new_figure(3.0 if few else 2.6, min(9.0, 3.6 * len(outcomes)))
-    panels = figure.subplots(1, len(outcomes), squeeze=False)[0]
-    for axes, outcome in zip(panels, outcomes, strict=True):
+    columns = min(len(outcomes), 3)
+    rows = -(-len(outcomes) // columns)
+    figure = new_figure(2.3 * rows + 0.6, 3.0 * columns)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in panels[len(outcomes) :]:
+        axes.remove()
+    for axes, outcome in zip(panels, outcomes, strict=False):
         problem, points = outcome.cell["problem"], outcome.cell["points"]
         steps, errors = zip(*outcome.result["curve"], strict=True)
         axes.plot(
@@ -86,7 +90,12 @@ def _draw(outcomes: list[Outcome]) -> None:
         style_lines(axes, f"{tables.title(problem)}, {points}^{power}", "steps", "relative error, %")
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=1 if few else 4, fontsize=TEXT - 1, frameon=False)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=1 if columns == 1 else 2, fontsize=TEXT - 1, frameon=False
+    )
     FIGURE.parent.mkdir(exist_ok=True)
     figure.savefig(FIGURE, dpi=120)
