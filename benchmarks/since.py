@@ -132,10 +132,11 @@ def compare(commit: str, problems: list[str], repeats: int) -> dict[str, Any]:
 
 
 def table(content: dict[str, Any]) -> str:
+    cores = "one core" if content["machine"]["cores"] == 1 else f"{content['machine']['cores']} cores"
     lines = [
         f"# Against commit {content['commit']}",
         "",
-        f"Commit {content['machine']['commit'][:7]}, {content['machine']['cores']} cores, by turns in one run; medians "
+        f"Commit {content['machine']['commit'][:7]}, {cores}, by turns in one run; medians "
         "of steps and predictions, the least of what is done once in a process. Steps are those of the earlier recipe.",
         "",
         "| what | before | now | ratio |",
