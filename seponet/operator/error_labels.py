@@ -35,10 +35,20 @@ def label_errors(found: Estimate, count: int | None, attributes: Mapping[str, An
 
 def with_errors(predicted: xr.DataArray | xr.Dataset, errors: xr.Dataset) -> xr.DataArray | xr.Dataset:
     """A prediction with the estimates of its functions as coordinates."""
-    coordinates = {name: errors[name] for name in ("error", "upper_95", "inside")}
-    labelled = predicted.assign_coords(coordinates)
+    labelled = with_coordinates(predicted, {name: errors.variables[name] for name in ("error", "upper_95", "inside")})
     labelled.attrs |= {"error_level": errors.attrs["level"], "error_note": errors.attrs["note"]}
     return labelled
+
+
+def with_coordinates(
+    labelled: xr.DataArray | xr.Dataset, more: Mapping[str, xr.Variable]
+) -> xr.DataArray | xr.Dataset:
+    """The same with more coordinates, none of which is an index."""
+    if isinstance(labelled, xr.Dataset):
+        return labelled.assign_coords(more)
+    # `assign_coords` aligns everything anew, which takes a quarter of a prediction of a hundred functions.
+    coordinates = xr.Coordinates({**labelled.coords.variables, **more}, indexes=labelled.xindexes)
+    return xr.DataArray(labelled.variable, coordinates, name=labelled.name)
 
 
 def describe_calibration(calibration: Calibration) -> str:
