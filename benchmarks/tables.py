@@ -65,4 +65,5 @@ def theirs(value: float | None, form: Callable[[float], str]) -> str:
 
 
 def title(problem: str) -> str:
-    return problem.replace("diffusion_reaction", "diffusion-reaction").replace("_", " ").capitalize()
+    whole = problem.replace("diffusion_reaction", "diffusion-reaction").replace("navier_stokes", "Navier-Stokes")
+    return whole[0].upper() + whole[1:].replace("_", " ")
