@@ -44,13 +44,17 @@ def gmres(
 
     def iterate(state: Any) -> Any:
         directions, triangle, rotations, g, j = state
-        image = apply(directions[j])
-        column = jnp.zeros((most + 1, count), target.dtype)
-        # Twice is enough: once leaves what rounding has mixed in again.
-        for _ in range(2):
-            parts = jnp.einsum("kfn,fn->kf", directions, image, precision="highest")
-            image = image - jnp.einsum("kfn,kf->fn", directions, parts, precision="highest")
-            column = column + parts
+
+        def remove(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            image, column = state
+            direction = directions[i % (j + 1)]
+            part = jnp.sum(direction * image, axis=1)
+            return image - part[:, None] * direction, column.at[i % (j + 1)].add(part)
+
+        # Twice is enough: once leaves what rounding has mixed in again. One by one, since most directions are not there
+        # yet, and reading all of them took as long as the products with A.
+        first = apply(directions[j]), jnp.zeros((most + 1, count), target.dtype)
+        image, column = jax.lax.fori_loop(0, 2 * (j + 1), remove, first)
         length = jnp.linalg.norm(image, axis=1)
         directions = directions.at[j + 1].set(image / jnp.maximum(length, tiny)[:, None])
         column = column.at[j + 1].set(length)
@@ -77,5 +81,6 @@ def gmres(
     square = jnp.where(reached[None, None], square, 0.0) + jnp.diag(jnp.where(reached, 0.0, 1.0))[None]
     weights = jnp.where(reached[:, None], g[:-1], 0.0).T
     y = jax.scipy.linalg.solve_triangular(square, weights[..., None], lower=False)[..., 0]
-    x = jnp.einsum("kfn,fk->fn", directions[:-1], y, precision="highest")
+    add = lambda i, x: x + y[:, i, None] * directions[i]  # noqa: E731
+    x = jax.lax.fori_loop(0, j, add, jnp.zeros_like(target))
     return x, jnp.abs(g[j]) / jnp.maximum(norm, tiny)

@@ -69,7 +69,12 @@ class SteadyInverse(AbstractPreconditioner):
         factors = jax.scipy.linalg.lu_factor(matrices * scale[..., None])
         above = jnp.triu(self.triangle, 1)
         turn = jnp.einsum("ik,ij->kj", jnp.conj(self.rotation), self.inverse, precision="highest")
-        solve = jax.vmap(lambda matrix, pivots, b: jax.scipy.linalg.lu_solve((matrix, pivots), b))
+
+        def solve(matrix: Array, pivots: Array, rows: Array) -> Array:
+            """Of each function, or of all of them where all have the same matrix."""
+            if len(matrix) == 1:
+                return jax.scipy.linalg.lu_solve((matrix[0], pivots[0]), rows.T).T
+            return jax.vmap(lambda m, p, b: jax.scipy.linalg.lu_solve((m, p), b))(matrix, pivots, rows)
 
         def invert(rows: Float[Array, "functions rows"]) -> Float[Array, "functions fields *_"]:
             targets = jnp.einsum("kj,fjn->kfn", turn, tested.gather(rows, (self.axis,)), precision="highest")
@@ -78,9 +83,6 @@ class SteadyInverse(AbstractPreconditioner):
                 k, target, row, scales, matrix, pivots = at
                 coupled = jnp.einsum("j,jfn->fn", row, x, precision="highest")
                 target = target - jnp.einsum("fmn,fn->fm", moving.astype(x.dtype), coupled, precision="highest")
-                matrix, pivots = (
-                    jnp.broadcast_to(array, (len(target), *array.shape[1:])) for array in (matrix, pivots)
-                )
                 return x.at[k].set(solve(matrix, pivots, target * scales)), None
 
             places = (jnp.arange(len(targets)), targets, above, scale, *factors)
