@@ -32,7 +32,7 @@ from .calibrate import (
 )
 from .error_labels import functions_in_words
 from .estimate import LARGEST, LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
-from .input_range import Compared, compare, score_of
+from .input_range import FAR, Compared, compare, score_of
 from .ladder import GROWTH, STRICT, THIRTY_FOLD, Ladder, no_branch, resized
 from .nodes import rounded
 from .points import AnyEvaluator, make_evaluator
@@ -84,7 +84,7 @@ class ErrorEstimator:
     def estimate(self, inputs: Inputs, count: int, level: str, memory: int, finer: bool = True) -> "Estimated":
         """The estimates of a level.
 
-        `finer` looks at inputs outside once more, on a quadrature that resolves them."""
+        `finer` looks at inputs far outside once more, on a quadrature that resolves them."""
         calibration = self.calibration
         with in_precision_of(self.model):
             if calibration is None:
@@ -106,11 +106,11 @@ class ErrorEstimator:
             compared = jax.tree.map(np.asarray, compared)
             outside = score_of(compared, count)
             if level == "solve":
-                size = self._by_newton(inputs, coefficients, outside > 1)
+                size = self._by_newton(inputs, coefficients, outside > FAR)
             else:
                 size = np.asarray(sizes, np.float64)
-                if finer and np.any(outside > 1):
-                    size = self.look_again(inputs, coefficients, size, np.flatnonzero(outside > 1))
+                if finer and np.any(outside > FAR):
+                    size = self.look_again(inputs, coefficients, size, np.flatnonzero(outside > FAR))
             size = np.where(np.isnan(size), np.inf, size)  # nothing is known of an answer that is no number
             return Estimated(_known(scaled(calibration.ratios(level), size, outside)), coefficients, compared)
 
@@ -163,17 +163,17 @@ class ErrorEstimator:
         needs = [] if base_of(self.model) else [rounded(need) for need in bandwidths(inputs, BANDWIDTH)]
         return start_of(self.model, base, resolving_nodes(base.ranks, needs), inputs, coefficients)
 
-    def needs(self, inputs: Inputs, outside: np.ndarray, tolerance: float) -> list[Bandwidth]:
+    def needs(self, inputs: Inputs, far: np.ndarray, tolerance: float) -> list[Bandwidth]:
         """How many functions inputs need along each axis for a tolerance: as many as those that the operator was made
-        for, and more if one of those `outside` does. To be called in double precision."""
+        for, and more if one of those that are `far` does. To be called in double precision."""
         tolerance = max(2.0 ** math.floor(math.log2(tolerance)), 1e-8)  # so that nearby ones share what is kept
         if tolerance not in self._needs:
             sample, _ = self.ladder.sample
             self._needs[tolerance] = [rounded(need) for need in bandwidths(sample, tolerance)]
         usual = self._needs[tolerance]
-        if not np.any(outside):
+        if not np.any(far):
             return usual
-        rows = padded(np.flatnonzero(outside))
+        rows = padded(np.flatnonzero(far))
         own = bandwidths({name: f[rows] for name, f in inputs.items()}, tolerance)
         return [max(pair, key=lambda need: need.functions) for pair in zip(usual, map(rounded, own), strict=True)]
 
@@ -203,11 +203,11 @@ class ErrorEstimator:
         return tuple((name, max(n, m)) for (name, n), (_, m) in zip(nodes, self.calibration.nodes, strict=True))
 
     def look_again(
-        self, inputs: Inputs, coefficients: Array, size: Float64[np.ndarray, " functions"], outside: np.ndarray
+        self, inputs: Inputs, coefficients: Array, size: Float64[np.ndarray, " functions"], far: np.ndarray
     ) -> Float64[np.ndarray, " functions"]:
-        """The sizes, those of functions outside on a finer quadrature if they need one: an aliased residual is too
+        """The sizes, those of functions far outside on a finer quadrature if they need one: an aliased residual is too
         small."""
-        calibration, rows = self.calibration, padded(outside)
+        calibration, rows = self.calibration, padded(far)
         assert calibration is not None
         part = {name: f[rows] for name, f in inputs.items()}
         nodes = self._nodes(larger_basis(self.model, calibration), part)

@@ -40,9 +40,7 @@ def with_errors(predicted: xr.DataArray | xr.Dataset, errors: xr.Dataset) -> xr.
     return labelled
 
 
-def with_coordinates(
-    labelled: xr.DataArray | xr.Dataset, more: Mapping[str, xr.Variable]
-) -> xr.DataArray | xr.Dataset:
+def with_coordinates(labelled: xr.DataArray | xr.Dataset, more: Mapping[str, xr.Variable]) -> xr.DataArray | xr.Dataset:
     """The same with more coordinates, none of which is an index."""
     if isinstance(labelled, xr.Dataset):
         return labelled.assign_coords(more)

@@ -23,6 +23,10 @@ SAMPLE = 512
 SHARE = 0.99
 """The part of the sampled inputs that count as inside."""
 
+FAR = 1.3
+"""The score from which on nothing is taken over from a calibration: neither its quadrature nor its averaged Jacobian.
+Closer inputs have the same components as those of the calibration, none of them much larger."""
+
 
 class InputRange(eqx.Module):
     """The range of features of one input over a sample.

@@ -22,6 +22,7 @@ from .climb import LEVELS, climb, part
 from .error import ErrorEstimator
 from .error_labels import functions_in_words, with_coordinates
 from .estimate import of_solution
+from .input_range import FAR
 from .ladder import Ladder
 from .points import AnyEvaluator
 
@@ -40,7 +41,7 @@ UNSEEN = 0.01
 
 MARGIN, STEEP = 3.0, 4
 """By how much the calibrated error of an input outside has to be below the tolerance: the first number times its score,
-or less close to the calibrated inputs, the score to the second power. Errors of inputs just outside are no larger,
+or less close to the calibrated inputs, the score to the fourth power. Errors of inputs just outside are no larger,
 relative to their estimates, than those of inputs inside: of 133 functions with scores from 1 to 1.5 (Burgers, heat and
 Poisson's equation) none was beyond 0.92 of what a claim allows inside."""
 
@@ -127,7 +128,7 @@ def solve_to(
     ladder = estimator.ladder
     with double_precision():
         functions = to_double({name: f[rest] for name, f in inputs.items()})
-        needs = estimator.needs(functions, accepted.outside[rest], UNSEEN * rtol)
+        needs = estimator.needs(functions, accepted.far[rest], UNSEEN * rtol)
         start = _finite(estimator.start(functions, take_rows(coefficients, rest)))
         prepared = (time.perf_counter() - began) / len(rest)
         levels = range(ladder.lowest(rtol / estimator.typical), LEVELS)
@@ -151,12 +152,11 @@ def _finite(start: Float64[np.ndarray, "functions *_"]) -> Float64[np.ndarray, "
 
 
 class _Accepted(NamedTuple):
-    """The network's answers: upper values of their errors, whether these are enough, which inputs are outside of the
-    calibration, which of them so far that its averages say nothing of them, and the coefficients."""
+    """The network's answers: upper values of their errors, whether these are enough, which inputs are far outside of
+    the calibration, and the coefficients."""
 
     errors: Float64[np.ndarray, " functions"]
     enough: Bool[np.ndarray, " functions"]
-    outside: Bool[np.ndarray, " functions"]
     far: Bool[np.ndarray, " functions"]
     coefficients: Float[Array, "functions *_"]
 
@@ -169,20 +169,20 @@ def _accept(
         with in_precision_of(estimator.model):
             coefficients = network_coefficients(estimator.model, dict(inputs))
         unknown = np.ones(count, bool)
-        return _Accepted(np.full(count, np.inf), ~unknown, unknown, unknown, coefficients)
+        return _Accepted(np.full(count, np.inf), ~unknown, unknown, coefficients)
     found, coefficients, _ = estimator.estimate(inputs, count, "fast", memory, finer=False)
     ratios, score = calibration.fast, np.asarray(found.score)
     size, outside = np.asarray(found.error) / ratios.median, score > 1
     # More than 95% of what is claimed shall hold, and an input outside needs a margin that grows with the distance.
     _, upper_95, sure = ratios.factors
     margin = sure * np.where(outside, np.minimum(score**STEEP, MARGIN * score), 1.0)
-    far = outside & (score**STEEP >= MARGIN)
-    again = np.flatnonzero(outside & (margin * size <= rtol))
+    far = score > FAR
+    again = np.flatnonzero(far & (margin * size <= rtol))
     if len(again):
         with in_precision_of(estimator.model):
             size = estimator.look_again(inputs, coefficients, size, again)
     certain, usual = (np.asarray(of_solution(factor * size, score)) for factor in (margin, upper_95))
-    return _Accepted(np.where(outside, certain, usual), certain <= rtol, outside, far, coefficients)
+    return _Accepted(np.where(outside, certain, usual), certain <= rtol, far, coefficients)
 
 
 def _reason(rows: np.ndarray, errors: np.ndarray, needs: list[Bandwidth], rtol: float) -> str:
