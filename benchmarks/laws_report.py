@@ -1,7 +1,7 @@
 """Exponents of the scaling laws with intervals, their table, and the figure."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 import tables
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.optimize import least_squares
 from study import Finished
 
@@ -30,7 +31,7 @@ RESAMPLES, INTERVAL = 200, (5, 95)
 """Bootstrap samples over seeds, and the percentiles of their exponents."""
 
 SEEN, FEWEST = 1.5, 3
-"""For an exponent to mean anything, so many errors are so many times as large as the floor."""
+"""For an exponent to mean anything, errors fall by this factor, and so many are so many times as large as the floor."""
 
 Errors = Mapping[float, Sequence[float]]
 """The errors of all seeds, by the value of the quantity."""
@@ -86,19 +87,27 @@ def _fit(errors: Mapping[float, Any]) -> Power:
 
 def laws(found: Finished) -> dict[tuple[str, str, str], tuple[Errors, int]]:
     """Errors by (problem, trunks, quantity), the base's among them, and how many trainings diverged."""
-    collected: dict[tuple[str, str, str], tuple[dict[float, list[float]], int]] = {}
+    collected: dict[tuple[str, str, str], dict[tuple[str, int], list[tuple[float, float]]]] = {}
     for axis, key in ACROSS.items():
         for outcome in found.values():
             cell, result = outcome.cell, outcome.result
-            if not outcome.measured or cell["axis"] not in (axis, "base"):
-                continue
-            errors, lost = collected.setdefault((cell["problem"], cell["trunks"], axis), ({}, 0))
-            error = result.get("relative_l2_mean", np.nan)
-            if np.isfinite(error):
-                errors.setdefault(float(result[key]), []).append(error)
-            else:
-                collected[cell["problem"], cell["trunks"], axis] = errors, lost + 1
-    return {name: of for name, of in collected.items() if len(of[0]) > 1}
+            if outcome.measured and cell["axis"] in (axis, "base"):
+                of_cells = collected.setdefault((cell["problem"], cell["trunks"], axis), {})
+                error = result.get("relative_l2_mean", np.nan)
+                # Seeds belong together, even if a later XLA has counted other operations.
+                of_cells.setdefault((cell["axis"], cell["value"]), []).append((float(result[key]), error))
+    merged = {name: _merged(of_cells.values()) for name, of_cells in collected.items()}
+    return {name: of for name, of in merged.items() if len(of[0]) > 1}
+
+
+def _merged(cells: Collection[Sequence[tuple[float, float]]]) -> tuple[Errors, int]:
+    """Finite errors by the mean of what is drawn across, and how many are not finite."""
+    errors: dict[float, list[float]] = {}
+    for seeds in cells:
+        known = [(x, error) for x, error in seeds if np.isfinite(error)]
+        if known:
+            errors.setdefault(statistics.fmean(x for x, _ in known), []).extend(error for _, error in known)
+    return errors, sum(not np.isfinite(error) for seeds in cells for _, error in seeds)
 
 
 def write(found: Finished) -> None:
@@ -120,7 +129,8 @@ def write(found: Finished) -> None:
             "Mean relative L2 error of 100 unseen functions, e = floor + a x^(-exponent), fitted to the geometric "
             f"means of {len(seeds)} seed{'' if len(seeds) == 1 else 's'}; intervals of 90% are a bootstrap over them. "
             "One quantity is changed at a time, the others are the base's; so the floor is what the others leave. "
-            f"Where fewer than {FEWEST} values have errors above {SEEN} floors, there is no exponent to see.",
+            f"Where fewer than {FEWEST} values have errors above {SEEN} floors, or errors fall by less than that "
+            "factor, there is no exponent to see.",
             tables.markdown(["problem", "trunks", "x", "from", "to", "errors", "exponent", "90%", "floor"], rows),
         ],
     )
@@ -142,8 +152,9 @@ def _row(name: tuple[str, str, str], errors: Errors, lost: int, power: Power | N
 
 
 def visible(errors: Errors, power: Power) -> bool:
-    """Whether enough errors are far enough above the floor for an exponent."""
-    return sum(statistics.geometric_mean(values) > SEEN * power.floor for values in errors.values()) >= FEWEST
+    """Whether errors fall, and enough of them are far enough above the floor, for an exponent."""
+    means = [statistics.geometric_mean(values) for values in errors.values()]
+    return max(means) > SEEN * min(means) and sum(mean > SEEN * power.floor for mean in means) >= FEWEST
 
 
 def _draw(known: Mapping[tuple[str, str, str], tuple[Errors, int]], powers: Mapping[Any, Power | None]) -> None:
@@ -161,6 +172,8 @@ def _draw(known: Mapping[tuple[str, str, str], tuple[Errors, int]], powers: Mapp
             style_lines(axes, "", across, f"{tables.title(problem)}\nrelative error, %" if not column else "")
             axes.set_xscale("log")
             axes.set_yscale("log")
+            axes.xaxis.set_major_locator(LogLocator(numticks=4))
+            axes.xaxis.set_minor_formatter(NullFormatter())
     handles = [
         Line2D([], [], color=colour, marker="o", markersize=2.5, label=name)
         for colour, name in zip(LINES, NAMES.values(), strict=False)
