@@ -1,5 +1,6 @@
 """Ranks and nodes for a tolerance: what is announced is true, and what is not reached is said."""
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,6 +22,8 @@ from seponet.equations.symbols import Symbol
 from seponet.functions import Functions, GaussianField, Scalar, SolenoidalField, SpectralField
 from seponet.functions.interpolant import interpolate
 from seponet.locations import Grid
+from seponet.reference import relative_l2
+from seponet.runs.problems import make_problem
 
 
 class Reaction(Problem):
@@ -263,3 +266,13 @@ def test_a_tolerance_is_a_relative_error():
     for tolerance in (0.0, 1.0, -1e-3):
         with pytest.raises(ValueError, match="tolerance is a relative error between 0 and 1"):
             solve_functions(Bratu(), {}, tolerance)
+
+
+def test_a_loose_tolerance_does_not_lose_the_fourth_derivatives_of_an_input():
+    problem = make_problem(f"{Path(__file__).parent.parent / 'benchmarks' / 'zoo' / 'kuramoto_sivashinsky.py'}")
+    inputs = {"u": problem.sample(jax.random.key(3), 8)["u"]}
+    solution = solve_functions(problem, inputs, 0.1)
+    assert np.all(solution.reached)
+    points = {"t": np.linspace(0, 8, 21), "x": 22 * np.arange(64) / 64}
+    exact = problem.reference_solution(inputs, points)["s"]
+    assert np.all(relative_l2(solution(points, "s"), exact) < solution.errors)

@@ -17,7 +17,7 @@ from seponet.discretise.level import Level
 from seponet.functions import Functions, Scalar, SpectralField
 from seponet.operator import calibrate, climb, solving
 from seponet.operator.calibrate import reliable_level
-from seponet.operator.estimate import Calibration, Ratios
+from seponet.operator.estimate import UNSEEN, Calibration, Ratios
 from seponet.operator.ladder import AMPLIFIED, Ladder
 from seponet.operator.level_solver import LevelSolver
 from seponet.operator.operator import MEMORY
@@ -71,6 +71,17 @@ class Burgers(Problem):
         return s_t + s * s_x - 0.02 * s_xx
 
 
+class Film(Problem):
+    """Ripples that flatten: fourth derivatives of an input that hardly has them."""
+
+    domain = Domain(t=(0, 1), x=Periodic(0, 22))
+    inputs = {"u": SpectralField(domain["x"], sigma=3.0, tau=1.0, gamma=4.0)}
+    conditions = [Value({"t": 0}, equals="u")]
+
+    def equation(self, s_t, s_xxxx):
+        return s_t + s_xxxx
+
+
 def make(problem: Problem, rank: dict[str, int], **changes: Any) -> Operator:
     """An operator that has learned nothing: its answer is the lift."""
     config: dict[str, Any] = {"decoder": "tucker", "trunk": "classical", "rank": rank, "exact": "all", "sensors": 16}
@@ -106,6 +117,20 @@ def test_the_estimate_is_the_distance_to_what_solve_finds(problem, rank):
         np.testing.assert_allclose(estimate, truth, rtol=0.1)
     else:
         assert 0.5 * truth < estimate < 2 * truth
+
+
+def test_estimates_see_the_fourth_derivatives_of_an_input():
+    problem = Film()
+    operator = make(problem, {"t": 10, "x": 33}, sensors=256).calibrate(24)
+    assert operator.calibration is not None
+    assert operator.calibration.unseen < UNSEEN
+    inputs = problem.sample(jax.random.key(8), 20)
+    x, t = 22 * np.arange(256) / 256, np.linspace(0, 1, 41)
+    waves = np.fft.rfft(np.asarray(inputs["u"](inputs["u"].space.sensors(256))))
+    decayed = np.exp(-((2 * np.pi * np.arange(129) / 22) ** 4) * t[:, None])
+    exact = np.fft.irfft(waves[:, None] * decayed, 256)
+    truth = relative_l2(operator.predict(inputs, t=t, x=x).to_numpy(), exact)
+    np.testing.assert_allclose(operator.error(inputs).error.to_numpy(), truth, rtol=0.25)
 
 
 def ratios(median: float, upper: float) -> Ratios:

@@ -41,6 +41,9 @@ ROUNDS = 14
 FIRST = {1: 16, 2: 12, 3: 8}
 """Functions along each axis in the first round, for as many axes; 6 for more."""
 
+UNSEEN, CLOSER = 0.01, 0.01
+"""The part of the tolerance that nodes may miss of an input; and the part of that where functions can't be solved."""
+
 BEYOND = 1.06
 """The true error of a discretisation relative to its distance to the finer one, at most: the two errors are nearly
 orthogonal, and the finer has a third of it or less. Against finite elements on seven mapped domains: 1.00 to 1.05."""
@@ -95,7 +98,7 @@ class _Search:
         self.size: Callable[[np.ndarray], float] = _largest if each else _mean
         self.count = max((len(f) for f in inputs.values()), default=1)
         self.began = time.perf_counter()
-        self.bandwidths = bandwidths(inputs, 0.01 * tolerance)
+        self.bandwidths, self.close = bandwidths(inputs, UNSEEN * tolerance), False
         self.kinks = find_kinks(problem, exact, inputs)
         self.smoothed = tuple(dict.fromkeys(kink.axis for kink in self.kinks))
         if self.kinks:
@@ -111,6 +114,9 @@ class _Search:
         fine = self._solve(ranks, None)
         earlier, quadrature, tries, solved = None, np.zeros(self.count), 0, None
         for _ in range(ROUNDS):
+            if not np.all(fine.solved.converged) and self._look_closer():
+                fine = self._solve(dict(fine.discretisation.ranks), solved)
+                continue
             if not np.all(fine.solved.converged):
                 # A coarse basis may have no solution where a finer one has: twice more, a rung higher. One that is
                 # finer than what was solved is beyond the solver.
@@ -174,6 +180,14 @@ class _Search:
 
     def _seconds(self) -> float:
         return time.perf_counter() - self.began
+
+    def _look_closer(self) -> bool:
+        """Whether nodes can see more of the inputs than they did. A lift is differentiated as often as the equation
+        says, and what little is missed of an input may be most of its fourth derivative."""
+        before = self.bandwidths
+        if not self.close:
+            self.close, self.bandwidths = True, bandwidths(self.inputs, CLOSER * UNSEEN * self.tolerance)
+        return any(new.functions > old.functions for new, old in zip(self.bandwidths, before, strict=True))
 
     def _nodes(self, discretisation: Discretisation) -> Nodes:
         return resolving_nodes(discretisation.ranks, self.bandwidths, self.oversampling)

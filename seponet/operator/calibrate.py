@@ -21,7 +21,7 @@ from ..discretise.tested import TestedResiduals
 from ..functions import Functions
 from ..nn.model import OperatorNetwork
 from .climb import LEVELS, climb, distances_from
-from .estimate import Calibration, Ratios, preconditioned_residual
+from .estimate import UNSEEN, Calibration, Ratios, preconditioned_residual
 from .input_range import SAMPLE, input_ranges
 from .ladder import GROWTH, Ladder, is_possible, resized
 from .nodes import rounded
@@ -37,8 +37,10 @@ SEED = 7_000_003
 ROWS = 128
 """Rows of the random matrix: lengths are kept to 6%."""
 
-BANDWIDTH = 1e-3
-"""The part of an input that the quadrature of an estimate may miss: it is asked for two digits."""
+SHARPER, ALIASED = 1e-5, 0.1
+"""The part of an input that quadrature may miss where that changes estimates by more than the second number: a lift is
+differentiated as often as the equation says, and what little is missed of an input may be all of its fourth
+derivative."""
 
 TRUTH = 0.1
 """The accuracy of solutions, relative to the errors that are measured against them."""
@@ -98,7 +100,11 @@ def _samples(model: OperatorNetwork, functions: int) -> list[dict[str, Functions
 
 
 def _calibrate_in(
-    model: OperatorNetwork, base: Discretisation, samples: Sequence[Mapping[str, Functions]], functions: int
+    model: OperatorNetwork,
+    base: Discretisation,
+    samples: Sequence[Mapping[str, Functions]],
+    functions: int,
+    unseen: float = UNSEEN,
 ) -> Calibration:
     with in_precision_of(model):
         inputs, seen, others = samples[0], *(model.encode(sample) for sample in samples[1:])
@@ -107,7 +113,7 @@ def _calibrate_in(
     exact_inputs = _doubled(inputs)
     larger = larger_of(base)
     with double_precision():
-        needs = [rounded(need) for need in bandwidths(exact_inputs, BANDWIDTH)]
+        needs, sharper = ([rounded(n) for n in bandwidths(exact_inputs, part)] for part in (unseen, SHARPER))
         nodes = estimate_nodes(larger, needs)
         start = start_of(model, base, resolving_nodes(base.ranks, needs), exact_inputs, coefficients)
         ladder = Ladder(base, exact_inputs, start, largest=max(LARGEST, larger.size), brief=True)
@@ -128,8 +134,15 @@ def _calibrate_in(
             jnp.zeros(0, dtype),
             jnp.zeros((2, 0), dtype),
             functions,
+            unseen,
         )
-        fast = np.asarray(compiled_briefly(preconditioned_residual)(model, draft, inputs, coefficients), np.float64)
+        residual = compiled_briefly(preconditioned_residual)
+        fast = np.asarray(residual(model, draft, inputs, coefficients), np.float64)
+        finer = estimate_nodes(larger, sharper)
+        if unseen > SHARPER and finer != nodes:
+            again = np.asarray(residual(model, draft, inputs, coefficients, finer), np.float64)
+            if not np.median(np.abs(again - fast)) <= ALIASED * np.median(again):
+                return _calibrate_in(model, base, samples, functions, SHARPER)
     with double_precision():
         finite = slow[np.isfinite(slow)]
         rtol = TRUTH * float(np.clip(np.median(finite) if len(finite) else 1e-2, 1e-7, 0.1))
@@ -163,6 +176,7 @@ def _calibrate_in(
         jnp.asarray(truths, dtype),
         jnp.asarray(np.stack([fast, slow]), dtype),
         functions,
+        unseen,
     )
 
 

@@ -21,7 +21,6 @@ from ..functions import Functions
 from ..functions.space import take_rows
 from ..nn.model import OperatorNetwork
 from .calibrate import (
-    BANDWIDTH,
     SEED,
     NotCalibrated,
     base_of,
@@ -31,7 +30,7 @@ from .calibrate import (
     start_of,
 )
 from .error_labels import functions_in_words
-from .estimate import LARGEST, LEVELS, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
+from .estimate import LARGEST, LEVELS, UNSEEN, Calibration, Estimate, larger_basis, preconditioned_residual, scaled
 from .input_range import FAR, Compared, compare, score_of
 from .ladder import GROWTH, STRICT, THIRTY_FOLD, Ladder, no_branch, resized
 from .nodes import rounded
@@ -150,6 +149,11 @@ class ErrorEstimator:
         return self._ladder
 
     @property
+    def unseen(self) -> float:
+        """The part of an input that quadrature may miss."""
+        return UNSEEN if self.calibration is None else self.calibration.unseen
+
+    @property
     def typical(self) -> float:
         """The error of the network's answers to calibrated inputs, which their basis is at least good for; infinite if
         it is not known."""
@@ -160,12 +164,13 @@ class ErrorEstimator:
     def start(self, inputs: Inputs, coefficients: Array) -> Float64[np.ndarray, "functions fields *_"]:
         """The network's answer in the basis that corrections start in. To be called in double precision."""
         base = self.base
-        needs = [] if base_of(self.model) else [rounded(need) for need in bandwidths(inputs, BANDWIDTH)]
+        needs = [] if base_of(self.model) else [rounded(need) for need in bandwidths(inputs, self.unseen)]
         return start_of(self.model, base, resolving_nodes(base.ranks, needs), inputs, coefficients)
 
     def needs(self, inputs: Inputs, far: np.ndarray, tolerance: float) -> list[Bandwidth]:
         """How many functions inputs need along each axis for a tolerance: as many as those that the operator was made
         for, and more if one of those that are `far` does. To be called in double precision."""
+        tolerance = min(tolerance, self.unseen)
         tolerance = max(2.0 ** math.floor(math.log2(tolerance)), 1e-8)  # so that nearby ones share what is kept
         if tolerance not in self._needs:
             sample, _ = self.ladder.sample
@@ -196,7 +201,7 @@ class ErrorEstimator:
     def _nodes(self, larger: Discretisation, inputs: Inputs) -> Nodes:
         """Quadrature that sees these inputs, and those of the calibration."""
         with double_precision():
-            needs = [rounded(need) for need in bandwidths(to_double(dict(inputs)), BANDWIDTH)]
+            needs = [rounded(need) for need in bandwidths(to_double(dict(inputs)), self.unseen)]
         nodes = estimate_nodes(larger, needs)
         if self.calibration is None:
             return nodes

@@ -47,6 +47,9 @@ promise errors to a per cent; but sums over a uniform grid, in which users see t
 where an error is largest at the boundary (FisherKPP of the zoo), and inputs differ a little from those of a
 calibration."""
 
+UNSEEN = 1e-3
+"""The part of an input that the quadrature of an estimate may miss, as a rule: it is asked for two digits."""
+
 LARGEST = 0.98
 """Beyond this upper value, relative to the prediction, hardly anything is known of the solution's norm."""
 
@@ -103,6 +106,7 @@ class Calibration(eqx.Module):
     - `truths`, `estimates`: the errors of the functions that were solved, and their estimates `[levels, functions]`
         before ratios are applied.
     - `functions`: how many were tried.
+    - `unseen`: the part of an input that the quadrature may miss.
     """
 
     ranks: Ranks = eqx.field(static=True)
@@ -116,6 +120,7 @@ class Calibration(eqx.Module):
     truths: Float[Array, " functions"]
     estimates: Float[Array, "levels functions"]
     functions: int = eqx.field(static=True)
+    unseen: float = eqx.field(static=True, default=UNSEEN)
 
     def ratios(self, level: str) -> Ratios:
         return self.fast if level == "fast" else self.solve
