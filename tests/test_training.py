@@ -451,6 +451,7 @@ CHANGED = {
         "model.ridge": 1e-4,
         "train.steps": 20_000,
     },
+    "navier_stokes/best.toml": {"train.steps": 13_500},
 }
 
 

@@ -13,7 +13,7 @@ from ..calculus.model import FixedCoefficients
 from ..calculus.undefined import find_undefined
 from ..functions import Functions
 from .discretisation import Discretisation, prolong
-from .newton import Solved, newton
+from .newton import DIRECT, Solved, newton
 from .norms import increment_norms, solution_distance
 
 
@@ -41,13 +41,15 @@ def solve_level(
     shared: bool = False,
 ) -> Level:
     """The solutions for given inputs on one level, from those of another one or from the lift. To be called in double
-    precision."""
-    start = np.zeros((count, *discretisation.coefficient_shape()))
+    precision. Where Newton's method fails near a solution of a coarser level, a continuation seldom helps: it is tried
+    in small bases only, where it takes seconds."""
+    start, led = np.zeros((count, *discretisation.coefficient_shape())), np.ones(count, bool)
     if guess is not None:
+        led = ~guess.solved.converged | (discretisation.size <= DIRECT)
         known = guess.solved.converged.reshape(-1, *(1,) * (start.ndim - 1))
         start = prolong(guess.discretisation, discretisation, np.where(known, guess.solved.coefficients, 0.0))
     return Level(
-        discretisation, nodes, newton(discretisation, nodes, inputs, start, tolerance=tolerance, shared=shared)
+        discretisation, nodes, newton(discretisation, nodes, inputs, start, tolerance=tolerance, shared=shared, led=led)
     )
 
 
