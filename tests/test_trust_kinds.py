@@ -133,6 +133,14 @@ def test_estimates_see_the_fourth_derivatives_of_an_input():
     np.testing.assert_allclose(operator.error(inputs).error.to_numpy(), truth, rtol=0.25)
 
 
+def test_margins_grow_from_one_with_the_distance_from_the_calibration():
+    margins = solving.margin_of(np.array([0.5, 1.0, 1.001, 1.3, 2.0, 5.0]))
+    np.testing.assert_array_equal(margins[:2], 1.0)
+    assert np.all(np.diff(margins[1:]) > 0)
+    assert margins[2] < 1.01
+    assert margins[-2] >= 6
+
+
 def ratios(median: float, upper: float) -> Ratios:
     return Ratios(median, upper, upper, upper, upper / median)
 

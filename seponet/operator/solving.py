@@ -172,17 +172,21 @@ def _accept(
         return _Accepted(np.full(count, np.inf), ~unknown, unknown, coefficients)
     found, coefficients, _ = estimator.estimate(inputs, count, "fast", memory, finer=False)
     ratios, score = calibration.fast, np.asarray(found.score)
-    size, outside = np.asarray(found.error) / ratios.median, score > 1
-    # More than 95% of what is claimed shall hold, and an input outside needs a margin that grows with the distance.
+    size, far = np.asarray(found.error) / ratios.median, score > FAR
+    # More than 95% of what is claimed shall hold.
     _, upper_95, sure = ratios.factors
-    margin = sure * np.where(outside, np.minimum(score**STEEP, MARGIN * score), 1.0)
-    far = score > FAR
+    margin = sure * margin_of(score)
     again = np.flatnonzero(far & (margin * size <= rtol))
     if len(again):
         with in_precision_of(estimator.model):
             size = estimator.look_again(inputs, coefficients, size, again)
     certain, usual = (np.asarray(of_solution(factor * size, score)) for factor in (margin, upper_95))
-    return _Accepted(np.where(outside, certain, usual), certain <= rtol, far, coefficients)
+    return _Accepted(np.where(score > 1, certain, usual), certain <= rtol, far, coefficients)
+
+
+def margin_of(score: Float64[np.ndarray, " functions"]) -> Float64[np.ndarray, " functions"]:
+    """By how much the calibrated error of an input has to be below the tolerance: the farther outside, the more."""
+    return np.where(score > 1, np.minimum(score**STEEP, MARGIN * score), 1.0)
 
 
 def _reason(rows: np.ndarray, errors: np.ndarray, needs: list[Bandwidth], rtol: float) -> str:
