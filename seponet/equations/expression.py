@@ -21,6 +21,9 @@ from ..functions import Space
 from .elementwise import find_mixing, probe_lengths
 from .symbols import Symbol, Vocabulary
 
+ASKS_FOR_A_VALUE = ("The truth value of an array", "Only scalar arrays can be converted")
+"""What JAX says of a function that needs one number and gets an array."""
+
 
 @dataclass(frozen=True)
 class Expression:
@@ -127,7 +130,17 @@ class Expression:
         arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
         try:
             program, result = jax.make_jaxpr(self.function, return_shape=True)(*arguments)
+        except jax.errors.TracerArrayConversionError as error:
+            raise ValueError(
+                f"{label} calls NumPy, which knows no derivatives; call jax.numpy instead (`import jax.numpy as jnp`, "
+                "and `jnp.sin` for `np.sin`)"
+            ) from error
         except Exception as error:
+            if any(part in str(error) for part in ASKS_FOR_A_VALUE):
+                raise ValueError(
+                    f"{label} asks for the value of one of its arguments (`if`, `while`, `float`), but is called with "
+                    "all values at once; choose between values by `jnp.where(condition, this, that)`"
+                ) from error
             raise ValueError(f"{label} fails on arrays of values: {error}") from error
         return program.jaxpr, result
 
