@@ -49,8 +49,8 @@ RESOLUTION = 1e-3
 """The accuracy of the first basis for a model that has none of its own."""
 
 COARSE, FINER = 0.4, 0.3
-"""If truths are less than this part of the estimates, that basis is too coarse; and the accuracy of the next one, as a
-part of the network's error."""
+"""If truths are less than this part of the estimates, or than `RESOLUTION`, that basis is too coarse; and the accuracy of
+the next one, as a part of the network's error, or of that."""
 
 LARGEST, WIDEST = 8000, 16_000
 """Coefficients of the larger bases that functions are solved in, seconds for fifty; and of the one that errors are
@@ -83,10 +83,11 @@ def calibrate(model: OperatorNetwork, functions: int = FUNCTIONS) -> Calibration
         raise NotCalibrated("its fields are derivatives of potentials, which the library's own solver does not have")
     samples, own = _samples(model, functions), base_of(model)
     found = _calibrate_in(model, own or _resolved(model, samples[0], RESOLUTION), samples, functions)
-    if own is not None or found.solve.median >= COARSE:
+    error = float(np.median(np.asarray(found.truths)))
+    if own is not None or (found.solve.median >= COARSE and error >= RESOLUTION):
         return found
-    # Estimates are several times the truth: what they see is the error of the basis, and not of a better network.
-    finer = _resolved(model, samples[0], FINER * float(np.median(np.asarray(found.truths))))
+    # The basis is no better than the network: what is seen, or found to be true, is the error of the basis.
+    finer = _resolved(model, samples[0], FINER * min(error, RESOLUTION))
     return _calibrate_in(model, finer, samples, functions)
 
 
