@@ -49,8 +49,8 @@ RESOLUTION = 1e-3
 """The accuracy of the first basis for a model that has none of its own."""
 
 COARSE, FINER = 0.4, 0.3
-"""If truths are less than this part of the estimates, or than `RESOLUTION`, that basis is too coarse; and the accuracy of
-the next one, as a part of the network's error, or of that."""
+"""If truths are less than this part of the estimates, or than `RESOLUTION`, that basis is too coarse; and the accuracy
+of the next one, as a part of the network's error, or of that."""
 
 LARGEST, WIDEST = 8000, 16_000
 """Coefficients of the larger bases that functions are solved in, seconds for fifty; and of the one that errors are
