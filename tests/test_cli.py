@@ -454,7 +454,7 @@ def test_benchmarks_are_dispatched(tmp_path, capfd, monkeypatch):
     assert "checkout of the repository" in fails_plainly(capfd, "bench", "speed")
     script = "if __name__ == '__main__':\n    import sys; print(sys.argv[1:]); raise SystemExit(3)"
     (tmp_path / "speed.py").write_text(f'"""How fast it is.\n\nIn detail."""\n{script}')
-    (tmp_path / "shared.py").write_text("x = 1")
+    (tmp_path / "shared.py").write_text("import sys\nx = sys.modules['__main__']")
     (tmp_path / "_driver.py").write_text(script)
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "__main__.py").write_text(f'"""How large it is."""\n{script}')

@@ -57,7 +57,7 @@ def _benchmarks(folder: Path) -> dict[str, Path]:
 
 def _is_benchmark(path: Path) -> bool:
     """A script, rather than a module that scripts share."""
-    return not path.stem.startswith("_") and "__main__" in path.read_text()
+    return not path.stem.startswith("_") and "\nif __name__ == " in "\n" + path.read_text()
 
 
 def _purpose(path: Path) -> str:
