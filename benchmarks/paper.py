@@ -80,7 +80,7 @@ def measure(cell: Whole) -> Mapping[str, Any]:
     operator, report = seponet.load(folder.path), folder.read_report()
     result: dict[str, Any] = {name: report[name] for name in ("steps", "training_seconds", "parameters")}
     # The paper's solver for Navier-Stokes is a converged one, on as fine a grid.
-    for kind in ("converged", "paper")[: 2 - (cell.problem == "navier_stokes")]:
+    for kind in ("converged",) if cell.problem == "navier_stokes" else ("converged", "paper"):
         found = evaluation_report(operator, kind=kind)
         result[kind] = {name: found[name] for name in ("relative_l2_mean", "relative_l2_std", "rmse_mean")}
     lines = map(json.loads, (folder.path / "metrics.jsonl").read_text().splitlines())
